@@ -1,6 +1,7 @@
-//! A cache that stores objects only at their second request. Most objects requested from a web cache in a day are "one-hit wonders";
-//! storing them evicts objects that would be requested again. A filter of all requested objects recognises the second request.
-//! (Maggs and Sitaraman, "Algorithmic Nuggets in Content Delivery", 2015: at Akamai this halved the disk writes.)
+//! A cache that stores objects only at their second request. Most objects requested from a web cache in a day
+//! are "one-hit wonders"; storing them evicts objects that would be requested again. A filter of all
+//! requested objects recognises the second request. (Maggs and Sitaraman, "Algorithmic Nuggets in Content
+//! Delivery", 2015: at Akamai this halved the disk writes.)
 
 use sidebloom::filter::Bloom;
 use std::collections::{HashSet, VecDeque};
@@ -32,7 +33,8 @@ fn run(mut asked_once: Option<Bloom>) -> Outcome {
             outcome.hits += 1;
             continue;
         }
-        // `insert` returns true if the object was certainly new, so that this is its first request. A full filter returns an error.
+        // `insert` returns true if the object was certainly new, so that this is its first request. A full
+        // filter returns an error.
         let first_time =
             asked_once.as_mut().is_some_and(|asked| asked.insert(object.to_le_bytes()).unwrap_or(false));
         if first_time {
@@ -50,7 +52,8 @@ fn run(mut asked_once: Option<Bloom>) -> Outcome {
     outcome
 }
 
-/// Half of the requests are for a few thousand objects of unequal popularity, the other half for objects that are never requested again.
+/// Half of the requests are for a few thousand objects of unequal popularity, the other half for objects that
+/// are never requested again.
 fn requests() -> impl Iterator<Item = u64> {
     let mut state = 1u64;
     let mut random = move || {

@@ -1,6 +1,7 @@
-//! Two proxies exchange summaries of their caches (Fan et al., "Summary Cache", 2000; Squid's cache digests). Each keeps a counting filter
-//! of its cache, since objects leave it, and occasionally sends its plain form to the other. On a miss, a proxy queries the other only
-//! if the digest says "maybe". The filters share a plan, including the secret key of the hash, so that they can be compared.
+//! Two proxies exchange summaries of their caches (Fan et al., "Summary Cache", 2000; Squid's cache digests).
+//! Each keeps a counting filter of its cache, since objects leave it, and occasionally sends its plain form
+//! to the other. On a miss, a proxy queries the other only if the digest says "maybe". The filters share a
+//! plan, including the secret key of the hash, so that they can be compared.
 
 use sidebloom::filter::{AnyFilter, Bloom, CountingBloom, HashFunction, Plan, Verdict};
 use std::collections::HashSet;

@@ -1,6 +1,6 @@
-//! Several processes follow a store beside the one that writes it. Prints how late they see writes, whether they ever saw a wrong answer,
-//! and how much memory the filters take: the processes share one copy in the page cache, so the proportional sizes (PSS) of all processes
-//! add up to about the filters' size.
+//! Several processes follow a store beside the one that writes it. Prints how late they see writes, whether
+//! they ever saw a wrong answer, and how much memory the filters take: the processes share one copy in the
+//! page cache, so the proportional sizes (PSS) of all processes add up to about the filters' size.
 //!
 //!     cargo run --release --example followers -- [PROCESSES] [SECONDS] [KEYS] [DIRECTORY]
 

@@ -1,5 +1,6 @@
-//! Prints URLs to try filters on: `generate_urls FIRST COUNT` prints the URLs of the numbers FIRST to FIRST + COUNT − 1. Each number always
-//! gives the same URL, and the URLs are unsorted. Overlapping ranges share exactly the URLs of their common numbers.
+//! Prints URLs to try filters on: `generate_urls FIRST COUNT` prints the URLs of the numbers FIRST to FIRST +
+//! COUNT − 1. Each number always gives the same URL, and the URLs are unsorted. Overlapping ranges share
+//! exactly the URLs of their common numbers.
 //!
 //! ```text
 //! cargo run --release --example generate_urls 0 50000000 > a.txt

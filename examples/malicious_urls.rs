@@ -1,5 +1,5 @@
-//! A browser that warns of malicious URLs without revealing where its user goes. It holds a filter of the list, and sends a URL to the
-//! server with the full list only if the filter says "maybe".
+//! A browser that warns of malicious URLs without revealing where its user goes. It holds a filter of the
+//! list, and sends a URL to the server with the full list only if the filter says "maybe".
 
 use sidebloom::filter::{FilterSpec, LineFilter, Verdict, Width};
 use std::collections::HashSet;

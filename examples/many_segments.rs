@@ -1,14 +1,15 @@
-//! What a store costs that has as many segments as a large one, measured with small segments: opening, memory, maps, descriptors, publishing
-//! a change of the set of segments, a step of compaction, and building all filters anew. `docs/durability.md` compares the output with what is
-//! computed for 1 and 10 TB.
+//! What a store costs that has as many segments as a large one, measured with small segments: opening,
+//! memory, maps, descriptors, publishing a change of the set of segments, a step of compaction, and building
+//! all filters anew. `docs/durability.md` compares the output with what is computed for 1 and 10 TB.
 //!
 //! ```text
 //! cargo run --release --features bench-support --example many_segments -- 16000 DIR
 //! ```
 //!
-//! With the feature, it says how long the lock was held that background threads share with writers. Interrupts count for the thread that they
-//! meet, so beside it stands the longest of short loops that did nothing at the same time.
-//! Fails if the store takes more descriptors or maps than its options allow. DIR must not exist. It is best in memory (`/dev/shm`): the cost is the process's own then.
+//! With the feature, it says how long the lock was held that background threads share with writers.
+//! Interrupts count for the thread that they meet, so beside it stands the longest of short loops that did
+//! nothing at the same time. Fails if the store takes more descriptors or maps than its options allow. DIR
+//! must not exist. It is best in memory (`/dev/shm`): the cost is the process's own then.
 
 use sidebloom::{Db, FilterPolicy, Options, Result};
 use std::path::Path;
@@ -147,14 +148,15 @@ fn measure(dir: &Path) -> Result<()> {
 }
 
 fn within(what: &str, found: usize, limit: usize) -> Result<()> {
-    match found <= limit {
-        true => Ok(()),
-        false => Err(sidebloom::Error::Internal(format!("{found} {what}, more than {limit}"))),
+    if found <= limit {
+        Ok(())
+    } else {
+        Err(sidebloom::Error::Internal(format!("{found} {what}, more than {limit}")))
     }
 }
 
-/// Compacts rows that overlap every fifth segment's worth of all others, and prints what one step takes. A step merges one segment with what
-/// it overlaps: five others or so.
+/// Compacts rows that overlap every fifth segment's worth of all others, and prints what one step takes. A
+/// step merges one segment with what it overlaps: five others or so.
 fn steps(db: &Db, segments: u64) -> Result<()> {
     let upper = |db: &Db| {
         let levels = db.stats().levels;
@@ -218,7 +220,8 @@ fn watch_lock<T>(db: &Db, work: impl FnOnce() -> T) -> T {
 #[cfg(feature = "bench-support")]
 const LOOPS_AT_ONCE: u32 = 20;
 
-/// The time of the CPU, in nanoseconds, for a loop of a microsecond or less, about as long as the lock is held.
+/// The time of the CPU, in nanoseconds, for a loop of a microsecond or less, about as long as the lock is
+/// held.
 #[cfg(feature = "bench-support")]
 fn loop_nanos() -> u64 {
     use sidebloom::bench_support::cpu_nanos;

@@ -1,5 +1,5 @@
-//! Probes filters of every kind and width for keys that they hold, and stops at the first false negative. There must never be one
-//! (invariant I1 of the design).
+//! Probes filters of every kind and width for keys that they hold, and stops at the first false negative.
+//! There must never be one (invariant I1 of the design).
 //!
 //! ```text
 //! cargo run --release --example no_false_negatives -- --probes 1000000000
@@ -38,7 +38,8 @@ fn main() -> ExitCode {
     }
 }
 
-/// Rounds over all kinds, sizes and instruction sets, each round with different keys, until `probes` probes are made.
+/// Rounds over all kinds, sizes and instruction sets, each round with different keys, until `probes` probes
+/// are made.
 fn run(probes: u64) -> Result<u64, String> {
     let mut asked = 0;
     for round in 0.. {

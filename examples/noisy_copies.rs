@@ -1,7 +1,8 @@
-//! Friends share a block list without showing it. Each copy that is sent is a Bloom filter of the whole list with a random seed and many
-//! false positives, so that nobody can say of an address that it is on the list because one copy confirms it. Copies err independently:
-//! whoever has received r of them asks them all, and q^r of the addresses that are not on the list pass, for copies of rate q. Who should
-//! be told how much is decided by how many copies they get.
+//! Friends share a block list without showing it. Each copy that is sent is a Bloom filter of the whole list
+//! with a random seed and many false positives, so that nobody can say of an address that it is on the list
+//! because one copy confirms it. Copies err independently: whoever has received r of them asks them all, and
+//! q^r of the addresses that are not on the list pass, for copies of rate q. Who should be told how much is
+//! decided by how many copies they get.
 
 use sidebloom::filter::{AnyFilter, Bloom, HashFunction, NoisyBloom, Plan, Verdict};
 

@@ -1,5 +1,6 @@
-//! A spam list in a mail server's memory, with an exact whitelist of known false positives. The addresses that matter (the server's own
-//! contacts) are known in advance, so each is looked up once, and the few false positives go to the whitelist.
+//! A spam list in a mail server's memory, with an exact whitelist of known false positives. The addresses
+//! that matter (the server's own contacts) are known in advance, so each is looked up once, and the few false
+//! positives go to the whitelist.
 
 use sidebloom::filter::{FilterSpec, LineFilter, Verdict, Width};
 use std::collections::HashSet;

@@ -15,8 +15,9 @@ pub struct FileId(pub u64);
 impl FileId {
     /// No manifest names a file with a larger number.
     pub(crate) const LARGEST: FileId = FileId(1 << 62);
-    /// A store whose next number is larger than this takes no writes before it is repaired: so numbers never run out, and none exceeds
-    /// [`LARGEST`](Self::LARGEST). At a million files a second this takes 70,000 years.
+    /// A store whose next number is larger than this takes no writes before it is repaired: so numbers never
+    /// run out, and none exceeds [`LARGEST`](Self::LARGEST). At a million files a second this takes 70,000
+    /// years.
     pub(crate) const LARGEST_NEW: FileId = FileId(1 << 61);
 
     /// Whether a store may have given the number to a file.
@@ -24,7 +25,8 @@ impl FileId {
         self <= FileId::LARGEST_NEW
     }
 
-    /// Whether there are as many numbers above this one as below it before a store takes no more writes. A repair gives larger ones up.
+    /// Whether there are as many numbers above this one as below it before a store takes no more writes. A
+    /// repair gives larger ones up.
     pub(crate) fn leaves_room(self) -> bool {
         self.0 <= FileId::LARGEST_NEW.0 / 2
     }
@@ -50,8 +52,8 @@ pub enum FileKind {
     Segment,
     /// Sidecar filter of the segment with the same number.
     Filter,
-    /// A segment that the manifest no longer lists but readers still hold. Its own name keeps a repair without a manifest from taking it
-    /// for live: the tombstones that hide its entries may be gone.
+    /// A segment that the manifest no longer lists but readers still hold. Its own name keeps a repair
+    /// without a manifest from taking it for live: the tombstones that hide its entries may be gone.
     Obsolete,
 }
 

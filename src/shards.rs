@@ -1,7 +1,8 @@
 //! Counters that many threads increment without contention.
 //!
-//! A locked addition delays every later load. So each thread has a shard of its own and increments it with a plain load and store. Once
-//! these shards run out, further threads share the last one, with locked additions.
+//! A locked addition delays every later load. So each thread has a shard of its own and increments it with a
+//! plain load and store. Once these shards run out, further threads share the last one, with locked
+//! additions.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -12,8 +13,8 @@ use std::sync::atomic::{
 const SHARDS: usize = 64;
 const SHARED: usize = SHARDS - 1;
 
-/// Shards of counters `S`, each of which should fill its own cache line. So does this: each read finds its shard here, beside what writes
-/// change.
+/// Shards of counters `S`, each of which should fill its own cache line. So does this: each read finds its
+/// shard here, beside what writes change.
 #[repr(align(128))]
 pub(crate) struct Shards<S>(Box<[S]>);
 
@@ -69,10 +70,12 @@ impl<S> OwnShard<'_, S> {
     }
 }
 
-/// The number of a thread's shard, released when the thread ends. That orders the additions of one owner before those of the next.
+/// The number of a thread's shard, released when the thread ends. That orders the additions of one owner
+/// before those of the next.
 struct ShardNumber(usize);
 
-/// A bit for each shard that a thread has to itself. No lock: a forked process would find it locked for good if another thread held it.
+/// A bit for each shard that a thread has to itself. No lock: a forked process would find it locked for good
+/// if another thread held it.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 const _: () = assert!(SHARED < u64::BITS as usize);
 

@@ -1,6 +1,7 @@
 //! Text that came from outside, made fit for a message: without what drives a terminal, and without secrets.
 //!
-//! Names of objects and files, URLs, keys and other people's error messages go through here before they are shown.
+//! Names of objects and files, URLs, keys and other people's error messages go through here before they are
+//! shown.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -11,8 +12,8 @@ const HIDDEN: &str = "***";
 /// In the URLs of these schemes the user is the name of a container, and no secret.
 const CONTAINERS: [&str; 5] = ["az", "adl", "azure", "abfs", "abfss"];
 
-/// A text on one line, without characters that drive a terminal or reorder what it shows: they become `\n`, `\x1b` or `\u{202e}`.
-/// Backslashes stay, so that a text that was escaped already is not changed.
+/// A text on one line, without characters that drive a terminal or reorder what it shows: they become `\n`,
+/// `\x1b` or `\u{202e}`. Backslashes stay, so that a text that was escaped already is not changed.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.chars().any(drives_a_terminal) {
         return Cow::Borrowed(text);
@@ -49,8 +50,8 @@ pub fn path(path: &Path) -> String {
     }
 }
 
-/// A URL, [`escaped`], without its user, password, query and fragment, any of which may be a key. Whatever is no URL comes back as it is, but
-/// for the value of `password=`, as PostgreSQL's connection strings have it.
+/// A URL, [`escaped`], without its user, password, query and fragment, any of which may be a key. Whatever is
+/// no URL comes back as it is, but for the value of `password=`, as PostgreSQL's connection strings have it.
 pub fn url(url: &str) -> String {
     let shown = match url.split_once("://") {
         Some((scheme, rest)) => without_secrets(scheme, rest),
@@ -68,10 +69,7 @@ pub fn message(text: &str) -> String {
     let words = text.split_inclusive(is_end).map(|word| {
         let bare = word.trim_end_matches(is_end);
         let end = word.get(bare.len()..).unwrap_or_default();
-        match bare.contains("://") {
-            true => url(bare) + end,
-            false => word.to_owned(),
-        }
+        if bare.contains("://") { url(bare) + end } else { word.to_owned() }
     });
     escaped(&words.collect::<String>()).into_owned()
 }
@@ -79,7 +77,8 @@ pub fn message(text: &str) -> String {
 fn without_secrets(scheme: &str, rest: &str) -> String {
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let port = authority.rsplit_once(':').map_or("", |(_, port)| port);
-    // A password with a slash or a question mark that should have been written as `%2f` or `%3f`: the host comes after the last `@`.
+    // A password with a slash or a question mark that should have been written as `%2f` or `%3f`: the host
+    // comes after the last `@`.
     let is_cut =
         !authority.contains('@') && !port.bytes().all(|b| b.is_ascii_digit()) && !port.ends_with(']');
     let (user, place) = match authority.rfind('@') {

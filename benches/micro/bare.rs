@@ -4,8 +4,9 @@
 //! cargo run --release -p micro --bin bare -- [KEYS]      # 10,000,000 keys by default; takes about a minute
 //! ```
 //!
-//! The bare loop hashes a key, searches the fences of each run, prefetches the lines and probes them. It has no memtable, snapshot, counters or
-//! trust in files to look after. Both ask the same keys, in turns of some thousand, so that both see the same machine.
+//! The bare loop hashes a key, searches the fences of each run, prefetches the lines and probes them. It has
+//! no memtable, snapshot, counters or trust in files to look after. Both ask the same keys, in turns of some
+//! thousand, so that both see the same machine.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -98,7 +99,8 @@ impl Bare {
     }
 }
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between them.
+/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
+/// them.
 fn key(index: u64, present: bool) -> Vec<u8> {
     let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
     format!("user{spread:019}{}", if present { '+' } else { '-' }).into_bytes()

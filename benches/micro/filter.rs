@@ -1,9 +1,11 @@
-//! Filters without a store: `cargo bench -p micro --bench filter`, or a part of it by name: `-- hot`, `-- others`, `-- small`, `-- build`. For filters larger
-//! than the caches, `cargo bench -p micro --bench memory`; for sizes and false-positive rates, `sidebloom filter table`; for more filters from other
-//! crates at more sizes, `cargo run --release -p versus -- filters`.
+//! Filters without a store: `cargo bench -p micro --bench filter`, or a part of it by name: `-- hot`,
+//! `-- others`, `-- small`, `-- build`. For filters larger than the caches,
+//! `cargo bench -p micro --bench memory`; for sizes and false-positive rates, `sidebloom filter table`; for
+//! more filters from other crates at more sizes, `cargo run --release -p versus -- filters`.
 //!
-//! All filters get the same keys as 64-bit hashes, before the clock starts. There must be many queries. With only a thousand, the branch
-//! predictor memorizes where a filter that stops at the first unset bit stops, and such a filter looks six times as fast as it is.
+//! All filters get the same keys as 64-bit hashes, before the clock starts. There must be many queries. With
+//! only a thousand, the branch predictor memorizes where a filter that stops at the first unset bit stops,
+//! and such a filter looks six times as fast as it is.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 

@@ -1,14 +1,15 @@
-//! Lists the files and functions that one call crosses: a `get` of a missing key, a `get` of a found key, a `put`.
+//! Lists the files and functions that one call crosses: a `get` of a missing key, a `get` of a found key, a
+//! `put`.
 //!
 //! ```sh
 //! cargo run -p micro --bin hops --config profile.dev.opt-level=0      # optimizing would inline functions
 //! ```
 //!
-//! Needs `valgrind`, whose tool callgrind records which function calls which, and `c++filt`. Callgrind runs this
-//! program once for each operation, and records while the program is in the function [`measured`]. Each function is
-//! listed once, where the call graph first reaches it; the calls of a function are followed in the order of its
-//! code. Background threads are left out. Of a function that is `inline(always)`, only the file is known. Callgrind
-//! has no AVX-512, so filters are probed in AVX2.
+//! Needs `valgrind`, whose tool callgrind records which function calls which, and `c++filt`. Callgrind runs
+//! this program once for each operation, and records while the program is in the function [`measured`]. Each
+//! function is listed once, where the call graph first reaches it; the calls of a function are followed in
+//! the order of its code. Background threads are left out. Of a function that is `inline(always)`, only the
+//! file is known. Callgrind has no AVX-512, so filters are probed in AVX2.
 
 #![expect(clippy::expect_used, reason = "a tool for developers: a failure ends it")]
 
@@ -97,8 +98,9 @@ fn load(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs [`measure`] under callgrind and returns what it has recorded. Callgrind takes functions of one name for one
-/// function, and demangled names lack the types of generic functions. So names are demangled afterwards.
+/// Runs [`measure`] under callgrind and returns what it has recorded. Callgrind takes functions of one name
+/// for one function, and demangled names lack the types of generic functions. So names are demangled
+/// afterwards.
 fn record(operation: &Operation, store: &Path, record: &Path) -> String {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--demangle=no", "--toggle-collect=*4hops8measured*"])
@@ -147,8 +149,9 @@ struct Function {
 }
 
 impl Graph {
-    /// Of a callgrind file: `fl=` and `fn=` begin a function, `fi=` and `fe=` name the file that its next lines were
-    /// inlined from, and `cfn=` is a function that it calls. A name is spelled out where its number is first used.
+    /// Of a callgrind file: `fl=` and `fn=` begin a function, `fi=` and `fe=` name the file that its next
+    /// lines were inlined from, and `cfn=` is a function that it calls. A name is spelled out where its
+    /// number is first used.
     fn parse(record: &str) -> Graph {
         let (mut graph, mut file, mut function) = (Graph::default(), 0, 0);
         for (key, value) in record.lines().filter_map(|line| line.split_once("=(")) {
@@ -220,8 +223,8 @@ impl Graph {
     }
 }
 
-/// A function's name without the modules on its way and the hash at its end; a closure counts as the function that it
-/// stands in.
+/// A function's name without the modules on its way and the hash at its end; a closure counts as the function
+/// that it stands in.
 fn short(name: &str) -> String {
     let name = name.rsplit_once("::h").filter(|(_, hash)| hash.len() == 16).map_or(name, |(name, _)| name);
     let name = name.split("::{{closure}}").next().unwrap_or(name);

@@ -1,13 +1,15 @@
-//! Counts the instructions of each operation of a store, and compares them with the counts in `instructions.json`:
+//! Counts the instructions of each operation of a store, and compares them with the counts in
+//! `instructions.json`:
 //!
 //! ```sh
-//! cargo run --release -p micro --bin instructions               # fails if a count has risen by more than 5 %
-//! cargo run --release -p micro --bin instructions -- record     # writes the counts of today
+//! cargo run --release -p micro --bin instructions             # fails if a count has risen by more than 5 %
+//! cargo run --release -p micro --bin instructions -- record   # writes the counts of today
 //! ```
 //!
-//! Needs `valgrind`, whose tool callgrind does the counting. It runs this program again, once for each operation, and counts while the
-//! program is in the function [`measured`]. Counts hardly vary from run to run, unlike times: only the hash seed of a store and the state
-//! of its background threads differ. Callgrind has no AVX-512, so filters are probed in AVX2.
+//! Needs `valgrind`, whose tool callgrind does the counting. It runs this program again, once for each
+//! operation, and counts while the program is in the function [`measured`]. Counts hardly vary from run to
+//! run, unlike times: only the hash seed of a store and the state of its background threads differ. Callgrind
+//! has no AVX-512, so filters are probed in AVX2.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -122,7 +124,8 @@ fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between them.
+/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
+/// them.
 fn key(index: u64, present: bool) -> Vec<u8> {
     let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
     format!("user{spread:019}{}", if present { '+' } else { '-' }).into_bytes()

@@ -1,8 +1,8 @@
-//! Compares probes of a GiB of filter lines with plain loads of the same lines: `cargo bench -p micro --bench memory`. Takes less than ten
-//! seconds and a GiB of memory.
+//! Compares probes of a GiB of filter lines with plain loads of the same lines:
+//! `cargo bench -p micro --bench memory`. Takes less than ten seconds and a GiB of memory.
 //!
-//! The access patterns take turns every few thousand queries, because memory speed drifts with the accesses just before. No query is
-//! repeated, and hashes are computed before the clock starts.
+//! The access patterns take turns every few thousand queries, because memory speed drifts with the accesses
+//! just before. No query is repeated, and hashes are computed before the clock starts.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -33,7 +33,8 @@ fn measure(width: Width) {
     let (kind, lines) = of_a_gib(width);
     let prober = Prober::new(kind);
     let maybe = |hash| u64::from(prober.probe(&lines, hash) == Verdict::Maybe);
-    // Loads hit all lines alike. If they left out a level that probes read, less of that level would be cached.
+    // Loads hit all lines alike. If they left out a level that probes read, less of that level would be
+    // cached.
     let first_byte = |hash| u64::from(line_at(&lines, hash)[0]);
     let whole = Prober::new(FilterKind::BlockedBloom { k: 1 });
     let fetch = |hash| whole.prefetch(&lines, hash);
@@ -76,7 +77,8 @@ fn measure(width: Width) {
     ]);
 }
 
-/// Prints each pattern's median in nanoseconds per query, and the median of its ratio to the first pattern in the same round.
+/// Prints each pattern's median in nanoseconds per query, and the median of its ratio to the first pattern in
+/// the same round.
 fn report(patterns: &[AccessPattern<'_>], queries: &mut RangeFrom<u64>) {
     let mut rounds = vec![Vec::new(); patterns.len()];
     for _ in 0..ROUNDS {
@@ -103,8 +105,8 @@ fn median(mut of: Vec<f64>) -> f64 {
     of.get(of.len() / 2).copied().unwrap_or(f64::NAN)
 }
 
-/// The lines of a filter over 2 million keys, with each level repeated until they fill a GiB. To a probe they look like a filter over a
-/// billion keys, which would take a machine with 32 GB to build.
+/// The lines of a filter over 2 million keys, with each level repeated until they fill a GiB. To a probe they
+/// look like a filter over a billion keys, which would take a machine with 32 GB to build.
 fn of_a_gib(width: Width) -> (FilterKind, Lines) {
     let keys: Vec<u64> = (0..2_000_000).map(mix).collect();
     let small = BuiltFilter::build(FilterSpec::Parity { width }, &keys).expect("a filter");
@@ -135,8 +137,8 @@ fn mix(i: u64) -> u64 {
     mix(mix(i.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
 }
 
-/// Returns the answer, and lets nothing start before it is known. (Making each probe depend on the previous answer would not do: the
-/// branch predictor guesses "absent", so probes would still overlap.)
+/// Returns the answer, and lets nothing start before it is known. (Making each probe depend on the previous
+/// answer would not do: the branch predictor guesses "absent", so probes would still overlap.)
 fn serialized(answer: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE2, which has this instruction, is part of x86-64.

@@ -1,4 +1,5 @@
-//! Calls to a store that fits in its cache: `cargo bench -p micro --bench store`. For comparisons with other stores, see `benches/versus`.
+//! Calls to a store that fits in its cache: `cargo bench -p micro --bench store`. For comparisons with other
+//! stores, see `benches/versus`.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -10,7 +11,8 @@ const KEYS: u64 = 200_000;
 const BATCH: u64 = 1000;
 const MULTI: u64 = 32;
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between them.
+/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
+/// them.
 fn key(index: u64, present: bool) -> String {
     let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("user{spread:020}{}", if present { '+' } else { '-' })

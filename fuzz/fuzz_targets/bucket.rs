@@ -1,5 +1,6 @@
-//! A hostile bucket: a published store and a published guard, whose objects are changed, exchanged, renumbered or without an end, with right
-//! checksums where they would be missed otherwise. Readers, clones and guards return, with an error or without, and touch nothing but their own.
+//! A hostile bucket: a published store and a published guard, whose objects are changed, exchanged,
+//! renumbered or without an end, with right checksums where they would be missed otherwise. Readers, clones
+//! and guards return, with an error or without, and touch nothing but their own.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

@@ -1,6 +1,6 @@
-//! A directory that somebody made on purpose: enormous numbers and lengths, foreign and misnamed files, logs and edits of their own making,
-//! with valid checksums. Nothing panics, hangs, or takes more than 256 MiB; and once `repair` has succeeded, the store opens, takes writes and
-//! is sound.
+//! A directory that somebody made on purpose: enormous numbers and lengths, foreign and misnamed files, logs
+//! and edits of their own making, with valid checksums. Nothing panics, hangs, or takes more than 256 MiB;
+//! and once `repair` has succeeded, the store opens, takes writes and is sound.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

@@ -1,4 +1,5 @@
-//! Filters of hashes that no hash function would produce: many in one line, many nearly equal. None is ever denied (I1).
+//! Filters of hashes that no hash function would produce: many in one line, many nearly equal. None is ever
+//! denied (I1).
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

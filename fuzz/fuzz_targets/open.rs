@@ -1,5 +1,5 @@
-//! A store with several levels and a log, in which some bytes are wrong but the checksums are correct, as a faulty build could write it.
-//! Opening and reading either succeed or return an error.
+//! A store with several levels and a log, in which some bytes are wrong but the checksums are correct, as a
+//! faulty build could write it. Opening and reading either succeed or return an error.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

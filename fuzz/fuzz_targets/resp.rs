@@ -1,4 +1,5 @@
-//! Requests of the Redis protocol. However the bytes of a connection are split, the parser finds the same requests and the same error.
+//! Requests of the Redis protocol. However the bytes of a connection are split, the parser finds the same
+//! requests and the same error.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -1,5 +1,6 @@
-//! Operations on a whole store, on a simulated disk that crashes, compared with a `BTreeMap`. I2: a damaged sidecar changes no answer.
-//! I4: after a crash the store holds a prefix of the writes, including everything that was synced.
+//! Operations on a whole store, on a simulated disk that crashes, compared with a `BTreeMap`. I2: a damaged
+//! sidecar changes no answer. I4: after a crash the store holds a prefix of the writes, including everything
+//! that was synced.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -76,7 +77,8 @@ struct Config {
     cache: bool,
     lz4: bool,
     pinned: bool,
-    /// Memtables and segments of 4 KiB, which soon make several levels, instead of 16 KiB, which take less time.
+    /// Memtables and segments of 4 KiB, which soon make several levels, instead of 16 KiB, which take less
+    /// time.
     tiny: bool,
     filters: u8,
 }

@@ -1,4 +1,5 @@
-//! A published store and a published guard as objects that can be changed, and an object store whose objects are exchanged at once.
+//! A published store and a published guard as objects that can be changed, and an object store whose objects
+//! are exchanged at once.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -39,7 +40,8 @@ pub fn value(n: usize) -> String {
     format!("value {n} ").repeat(20)
 }
 
-/// The objects of a bucket by their names, and the lengths that some are said to have, with an answer that goes on.
+/// The objects of a bucket by their names, and the lengths that some are said to have, with an answer that
+/// goes on.
 #[derive(Clone, Default)]
 pub struct Objects {
     bytes: BTreeMap<String, Vec<u8>>,

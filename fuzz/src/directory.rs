@@ -1,4 +1,5 @@
-//! A directory that somebody made on purpose: the files of a store, changed as a list says, with checksums that are right again.
+//! A directory that somebody made on purpose: the files of a store, changed as a list says, with checksums
+//! that are right again.
 
 use crate::disk::{Crash, SimFs};
 use crate::repair;
@@ -227,7 +228,8 @@ fn apply(change: &Change, files: &mut Files, holes: &mut Vec<(PathBuf, u64)>) {
             let bytes = number.value().to_le_bytes();
             contents.iter_mut().skip(at).zip(bytes).for_each(|(byte, new)| *byte = new);
             if kind == FileKind::Segment {
-                contents.iter_mut().skip(at + 24).take(8).for_each(|byte| *byte = 0); // It gets the right digest.
+                // It gets the right digest.
+                contents.iter_mut().skip(at + 24).take(8).for_each(|byte| *byte = 0);
             }
             let renamed = path.with_file_name(FileId(number.value()).file_name(kind));
             if !keeps_old {
@@ -256,7 +258,8 @@ fn apply(change: &Change, files: &mut Files, holes: &mut Vec<(PathBuf, u64)>) {
     }
 }
 
-/// A segment in the manifest of the store: number, digest, four counts, two sequence numbers, three lengths; and its keys.
+/// A segment in the manifest of the store: number, digest, four counts, two sequence numbers, three lengths;
+/// and its keys.
 type Listed = ([u64; 11], [Vec<u8>; 2]);
 
 static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
@@ -337,7 +340,8 @@ fn put_largest(out: &mut Vec<u8>, key: &[u8]) {
     out.extend_from_slice(key);
 }
 
-/// Replaces index and data of a segment by a top index whose separators are long and share most of their bytes.
+/// Replaces index and data of a segment by a top index whose separators are long and share most of their
+/// bytes.
 fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes: u16) -> Option<()> {
     let footer = segment.len().checked_sub(FOOTER_BYTES)?;
     let mut fields = Decoder::new(segment.get(footer..)?);

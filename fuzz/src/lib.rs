@@ -1,9 +1,10 @@
 //! What the fuzz targets share.
 //!
-//! Checksums protect almost every byte of a store, so plain fuzzing would test little but checksums. The targets of the file formats
-//! therefore run twice: on the bytes as they are, and on the same bytes with corrected checksums ([`repair`]), which a faulty writer or
-//! an attacker could produce. Answers may then be wrong, but nothing panics, no allocation is larger than the file justifies (run with
-//! `-malloc_limit_mb`), and all ways of reading agree if `verify` finds no problem.
+//! Checksums protect almost every byte of a store, so plain fuzzing would test little but checksums. The
+//! targets of the file formats therefore run twice: on the bytes as they are, and on the same bytes with
+//! corrected checksums ([`repair`]), which a faulty writer or an attacker could produce. Answers may then be
+//! wrong, but nothing panics, no allocation is larger than the file justifies (run with `-malloc_limit_mb`),
+//! and all ways of reading agree if `verify` finds no problem.
 
 pub mod bucket;
 pub mod directory;
@@ -34,7 +35,8 @@ pub mod disk {
 
 use sidebloom::Error;
 
-/// Checks that an error is one of those for damage, which name the file. Any other would be a bug in the parser.
+/// Checks that an error is one of those for damage, which name the file. Any other would be a bug in the
+/// parser.
 pub fn assert_named(error: &Error) {
     let named = matches!(
         error,

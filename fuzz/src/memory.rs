@@ -1,4 +1,5 @@
-//! An allocator with a limit: whoever asks for more memory than that at once, or holds more in all, ends the process.
+//! An allocator with a limit: whoever asks for more memory than that at once, or holds more in all, ends the
+//! process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

@@ -1,5 +1,5 @@
-//! Corrects the checksums of damaged bytes, so that the fuzzer reaches the code behind the checks. `None` if the bytes are too short for
-//! a file of that format.
+//! Corrects the checksums of damaged bytes, so that the fuzzer reaches the code behind the checks. `None` if
+//! the bytes are too short for a file of that format.
 
 use sidebloom::fuzzing::segment_format::{self as format, BlockHandle, FOOTER_BYTES, Footer, TRAILER_BYTES};
 use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest, digest_at};
@@ -110,8 +110,8 @@ pub fn wire(bytes: &[u8]) -> Option<Vec<u8>> {
     Some(wire)
 }
 
-/// A segment: the offsets in its footer, and every block in its index. `digest` is the one in its manifest and sidecar; without one,
-/// the segment gets the digest of its bytes.
+/// A segment: the offsets in its footer, and every block in its index. `digest` is the one in its manifest
+/// and sidecar; without one, the segment gets the digest of its bytes.
 pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     let end = file.len().checked_sub(FOOTER_BYTES)?;
     let (id, number) = (FileId(u64_at(file, end)?), u64_at(file, end + 8)?);

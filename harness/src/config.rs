@@ -5,7 +5,8 @@ use sidebloom::fs::{Fs, RealFs};
 use sidebloom::{Compression, Durability, FilterPolicy, KeyHash, Options, PrefixExtractor, Residency};
 use std::sync::Arc;
 
-/// Options for stores of a few hundred keys: small enough that flushes and compactions never rest, and rarely so large that there are none.
+/// Options for stores of a few hundred keys: small enough that flushes and compactions never rest, and rarely
+/// so large that there are none.
 pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
     Options::new()
         .memtable_bytes(*rng.pick(&[4096, 4096, 6000, 16 << 10, 64 << 10, 1 << 20]))
@@ -28,9 +29,10 @@ pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
 pub fn prefixes(rng: &mut Rng) -> Vec<PrefixExtractor> {
     let mut found = Vec::new();
     for _ in 0..rng.below(5) {
-        let extractor = match rng.percent(50) {
-            true => PrefixExtractor::fixed(1 + rng.below(12) as usize),
-            false => PrefixExtractor::delimited(*rng.pick(b"/k0a\0\xff"), 1 + rng.below(3) as usize),
+        let extractor = if rng.percent(50) {
+            PrefixExtractor::fixed(1 + rng.below(12) as usize)
+        } else {
+            PrefixExtractor::delimited(*rng.pick(b"/k0a\0\xff"), 1 + rng.below(3) as usize)
         };
         if !found.contains(&extractor) {
             found.push(extractor);

@@ -11,18 +11,18 @@ mod contents;
 mod damage;
 mod faults;
 mod follow;
+mod harness;
 mod kill;
 mod model;
 mod plants;
 mod power;
 mod record;
-mod run;
 mod schedules;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
 use clap::{Parser, Subcommand};
-use run::Args;
+use harness::Args;
 use std::process::ExitCode;
 
 /// Looks for mistakes in the store that its tests do not find. Exit code 1 if there is one.

@@ -17,7 +17,8 @@ const SHOWN_CHARS: usize = 100;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Builds the engine with each mistake and runs its harness. Without it, only checks that each patch applies.
+    /// Builds the engine with each mistake and runs its harness. Without it, only checks that each patch
+    /// applies.
     #[arg(long)]
     long: bool,
     /// Only plants whose name contains this.
@@ -135,7 +136,8 @@ fn run_one(tree: &Path, plant: &Plant) -> Result<Outcome, String> {
     outcome
 }
 
-/// Runs the short form of each harness without a mistake: one that finds something there would find every plant.
+/// Runs the short form of each harness without a mistake: one that finds something there would find every
+/// plant.
 fn run_clean(tree: &Path, plants: &[Plant]) -> Result<(), String> {
     let harnesses: BTreeSet<&str> = plants.iter().map(|plant| plant.harness.as_str()).collect();
     for harness in harnesses {

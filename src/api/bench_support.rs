@@ -18,8 +18,8 @@ pub struct SegmentFilter {
 }
 
 impl Db {
-    /// The longest time for which a thread worked under the lock that background threads, writers and waiters share, since the last call: in
-    /// nanoseconds of the CPU.
+    /// The longest time for which a thread worked under the lock that background threads, writers and waiters
+    /// share, since the last call: in nanoseconds of the CPU.
     #[doc(hidden)]
     pub fn take_longest_under_lock(&self) -> u64 {
         self.engine().shared.control.take_longest_nanos()

@@ -8,17 +8,19 @@ use crate::merge::MergeCursor;
 use crate::segment::Access;
 use std::ops::Bound;
 
-/// A position among the rows of a snapshot: a seek moves it to any key, and [`next`](Self::next) and [`prev`](Self::prev) go on from
-/// there. For many positions in one snapshot, such as those of a join, it is cheaper than a range for each: a seek keeps the blocks, index
-/// partitions and buffers of the seek before, and reads nothing if the row is in one of those blocks.
+/// A position among the rows of a snapshot: a seek moves it to any key, and [`next`](Self::next) and
+/// [`prev`](Self::prev) go on from there. For many positions in one snapshot, such as those of a join, it is
+/// cheaper than a range for each: a seek keeps the blocks, index partitions and buffers of the seek before,
+/// and reads nothing if the row is in one of those blocks.
 ///
-/// It starts at no row. A method that moves it returns whether it is at a row afterwards. If not, or after an error, the next move must be
-/// a seek. Turning round costs a seek. Like a [`Range`](crate::Range), it holds a block or two per run in memory, and keeps the segments and
-/// memtables that it started with.
+/// It starts at no row. A method that moves it returns whether it is at a row afterwards. If not, or after an
+/// error, the next move must be a seek. Turning round costs a seek. Like a [`Range`](crate::Range), it holds
+/// a block or two per run in memory, and keeps the segments and memtables that it started with.
 ///
 /// ```
 /// # fn main() -> sidebloom::Result<()> {
-/// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+/// # let dir = tempfile::tempdir()
+/// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
 /// # let db = sidebloom::Db::open(dir.path().join("songs.db"))?;
 /// for (title, year) in [("Azul", "1998"), ("Babel", "2012"), ("Carmen", "1875")] {
 ///     db.put(title, year)?;

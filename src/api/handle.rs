@@ -6,37 +6,32 @@ use super::snapshot::Snapshot;
 use super::stats::Stats;
 use crate::bounds::KeyBounds;
 use crate::engine::Engine;
-use crate::engine::copies::file_set::FileSet;
-use crate::engine::filters::RebuildReport;
-use crate::engine::follow::Follower;
 use crate::engine::open::close::OpenStore;
 use crate::engine::read::Reader;
-use crate::engine::verify::{VerifyReport, verify};
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::Value;
 use crate::options::Durability;
-use crate::options::FilterPolicy;
 use crate::wal::Batch;
-use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 
-/// An open store. Clones are handles to the same store, to share between threads. Dropping the last one closes the store; if level 0 has
-/// 20 segments or more, that waits for their merge.
+/// An open store. Clones are handles to the same store, to share between threads. Dropping the last one
+/// closes the store; if level 0 has 20 segments or more, that waits for their merge.
 ///
 /// One process at a time can open a store for writing. Reads never wait for writes, flushes or compactions.
 ///
 /// # Forks
-/// A process that is forked from this one has a copy of the handle, but none of the store's threads, and shares its locks. There:
-/// - [`get`](Self::get), [`range`](Self::range) and the other reads see the store as it was at the fork. They use no cache. If the parent has
-///   removed a file since, they fail with [`Error::Io`](crate::Error::Io).
+/// A process that is forked from this one has a copy of the handle, but none of the store's threads, and
+/// shares its locks. There:
+/// - [`get`](Self::get), [`range`](Self::range) and the other reads see the store as it was at the fork. They
+///   use no cache. If the parent has removed a file since, they fail with [`Error::Io`](crate::Error::Io).
 /// - Everything else returns [`Error::Forked`](crate::Error::Forked) and changes nothing.
-/// - Dropping handles, snapshots and iterators waits for nothing, and neither unlocks nor removes anything. Once the child has dropped all of
-///   its handles and the parent is gone or has closed the store, the child can open it.
+/// - Dropping handles, snapshots and iterators waits for nothing, and neither unlocks nor removes anything.
+///   Once the child has dropped all of its handles and the parent is gone or has closed the store, the child
+///   can open it.
 ///
-/// A child that keeps a handle keeps the lock if its parent is killed. The child of `vfork` shares the parent's memory, so it must not touch
-/// the store at all.
+/// A child that keeps a handle keeps the lock if its parent is killed. The child of `vfork` shares the
+/// parent's memory, so it must not touch the store at all.
 #[derive(Clone)]
 pub struct Db {
     store: Arc<OpenStore>,
@@ -47,11 +42,13 @@ impl Db {
         Db { store: Arc::new(store) }
     }
 
-    /// Closes the store if this is its last handle, as dropping does, and says whether that has made everything durable.
+    /// Closes the store if this is its last handle, as dropping does, and says whether that has made
+    /// everything durable.
     ///
     /// # Errors
-    /// [`Error::Poisoned`](crate::Error::Poisoned) if an earlier write or a background thread has failed; the errors of [`flush`](Self::flush).
-    /// [`Error::Forked`](crate::Error::Forked) in a forked process, for which it closes nothing but its copy.
+    /// [`Error::Poisoned`](crate::Error::Poisoned) if an earlier write or a background thread has failed; the
+    /// errors of [`flush`](Self::flush). [`Error::Forked`](crate::Error::Forked) in a forked process, for
+    /// which it closes nothing but its copy.
     pub fn close(self) -> Result<()> {
         let is_own = self.own().map(drop);
         Arc::into_inner(self.store).map_or(is_own, |mut store| store.close())
@@ -66,8 +63,9 @@ impl Db {
         &self.store.engine
     }
 
-    /// The store, for what only the process that opened it may do: threads that are not here hold its locks, or are waited for.
-    fn own(&self) -> Result<&Engine> {
+    /// The store, for what only the process that opened it may do: threads that are not here hold its locks,
+    /// or are waited for.
+    pub(super) fn own(&self) -> Result<&Engine> {
         let engine = self.engine();
         engine.shared.storage.process.check()?;
         Ok(engine)
@@ -76,10 +74,10 @@ impl Db {
     /// Sets `key` to `value`.
     ///
     /// # Errors
-    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge), [`Error::ValueTooLarge`](crate::Error::ValueTooLarge),
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly). [`Error::Io`](crate::Error::Io) if the log cannot be written: on a
-    /// full disk, writes fail until there is space; after any other failure, they fail with
-    /// [`Error::Poisoned`](crate::Error::Poisoned).
+    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge),
+    /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge), [`Error::ReadOnly`](crate::Error::ReadOnly).
+    /// [`Error::Io`](crate::Error::Io) if the log cannot be written: on a full disk, writes fail until there
+    /// is space; after any other failure, they fail with [`Error::Poisoned`](crate::Error::Poisoned).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.put(key, value);
@@ -105,12 +103,12 @@ impl Db {
     /// # Ok(()) }
     /// ```
     ///
-    /// Reads of keys that exist get slower by a binary search while the range is not compacted away. Segments with nothing but deleted keys
-    /// are dropped unread.
+    /// Reads of keys that exist get slower by a binary search while the range is not compacted away. Segments
+    /// with nothing but deleted keys are dropped unread.
     ///
     /// # Errors
-    /// [`Error::InvalidRange`](crate::Error::InvalidRange) if the lower bound is greater than the upper one; the errors of
-    /// [`put`](Self::put).
+    /// [`Error::InvalidRange`](crate::Error::InvalidRange) if the lower bound is greater than the upper one;
+    /// the errors of [`put`](Self::put).
     pub fn delete_range(&self, range: impl KeyBounds) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete_range(range);
@@ -161,35 +159,41 @@ impl Db {
         Ok(self.get(key)?.is_some())
     }
 
-    /// Whether `key` may have a value, from memtables and filters alone. [`Verdict::Absent`] is certain. It never reads a block, so its cost
-    /// does not depend on the size of the store. A deleted key may stay "maybe" until a compaction drops it.
+    /// Whether `key` may have a value, from memtables and filters alone. [`Verdict::Absent`] is certain. It
+    /// never reads a block, so its cost does not depend on the size of the store. A deleted key may stay
+    /// "maybe" until a compaction drops it.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         self.reader().may_contain(key.as_ref())
     }
 
-    /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Prefetches the filter lines of many keys at once.
+    /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Prefetches the filter
+    /// lines of many keys at once.
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         self.reader().may_contain_many(keys)
     }
 
-    /// Whether a key may start with `prefix`, from memtables and filters alone: [`Verdict::Absent`] is certain. It never reads a block.
-    /// Filters know the prefixes of [`Options::prefixes`](crate::Options::prefixes); without one that fits, only the first and the last key of segments tell.
-    /// The prefix of deleted keys may stay "maybe" until a compaction drops them.
+    /// Whether a key may start with `prefix`, from memtables and filters alone: [`Verdict::Absent`] is
+    /// certain. It never reads a block. Filters know the prefixes of
+    /// [`Options::prefixes`](crate::Options::prefixes); without one that fits, only the first and the last
+    /// key of segments tell. The prefix of deleted keys may stay "maybe" until a compaction drops them.
     pub fn may_contain_prefix(&self, prefix: impl AsRef<[u8]>) -> Verdict {
         self.reader().may_contain_prefix(prefix.as_ref())
     }
 
-    /// Loads rows whose keys are unique and in ascending order. They bypass the log and the memtable: they go straight into segments with
-    /// filters. They are durable when this returns, and become visible all at once, just before. Then they replace what the store has of
-    /// their keys, also what was written while they came. The store can be used meanwhile, even by `rows`. No rows change nothing.
+    /// Loads rows whose keys are unique and in ascending order. They bypass the log and the memtable: they go
+    /// straight into segments with filters. They are durable when this returns, and become visible all at
+    /// once, just before. Then they replace what the store has of their keys, also what was written while
+    /// they came. The store can be used meanwhile, even by `rows`. No rows change nothing.
     ///
-    /// Rows between others go to level 0 and are compacted from there. Very many of them (36 segments) let writers wait for that.
+    /// Rows between others go to level 0 and are compacted from there. Very many of them (36 segments) let
+    /// writers wait for that.
     ///
     /// # Errors
     /// The first error among the rows, [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder),
-    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge), [`Error::ValueTooLarge`](crate::Error::ValueTooLarge): none of the rows is
-    /// there. The errors of [`flush`](Self::flush) if the segments cannot be written or published.
+    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge),
+    /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge): none of the rows is there. The errors of
+    /// [`flush`](Self::flush) if the segments cannot be written or published.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
@@ -197,13 +201,15 @@ impl Db {
         self.own()?.writer.ingest(&mut rows.into_iter())
     }
 
-    /// [`ingest`](Self::ingest) for rows in any order. Of rows with the same key, the last one counts. They are sorted in as much memory as
-    /// a memtable has ([`Options::memtable_bytes`](crate::Options::memtable_bytes)); more of them go to temporary files in the store's
-    /// directory, which are removed before this returns, or by the next open.
+    /// [`ingest`](Self::ingest) for rows in any order. Of rows with the same key, the last one counts. They
+    /// are sorted in as much memory as a memtable has
+    /// ([`Options::memtable_bytes`](crate::Options::memtable_bytes)); more of them go to temporary files in
+    /// the store's directory, which are removed before this returns, or by the next open.
     ///
     /// # Errors
-    /// Those of [`ingest`](Self::ingest), except for keys out of order. [`Error::Corruption`](crate::Error::Corruption) if a temporary
-    /// file does not read back as it was written.
+    /// Those of [`ingest`](Self::ingest), except for keys out of order.
+    /// [`Error::Corruption`](crate::Error::Corruption) if a temporary file does not read back as it was
+    /// written.
     pub fn ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
@@ -211,7 +217,8 @@ impl Db {
         self.own()?.writer.ingest_unsorted(&mut rows.into_iter())
     }
 
-    /// The values of several keys, in the order of `keys`, all as of one moment. Prefetches the filter lines of many keys at once.
+    /// The values of several keys, in the order of `keys`, all as of one moment. Prefetches the filter lines
+    /// of many keys at once.
     ///
     /// # Errors
     /// The errors of [`get`](Self::get).
@@ -219,7 +226,8 @@ impl Db {
         self.reader().multi_get(keys)
     }
 
-    /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its end. See [`Range`].
+    /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its
+    /// end. See [`Range`].
     ///
     /// ```no_run
     /// # fn main() -> sidebloom::Result<()> {
@@ -238,11 +246,13 @@ impl Db {
         self.snapshot().iter()
     }
 
-    /// The keys that start with `prefix`, and their values, in order. With [`Options::prefixes`](crate::Options::prefixes), it skips what has no such key.
+    /// The keys that start with `prefix`, and their values, in order. With
+    /// [`Options::prefixes`](crate::Options::prefixes), it skips what has no such key.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
-        match self.reader().denies_prefix(prefix.as_ref()) {
-            true => Range::empty(),
-            false => self.snapshot().prefix_range(prefix.as_ref()),
+        if self.reader().denies_prefix(prefix.as_ref()) {
+            Range::empty()
+        } else {
+            self.snapshot().prefix_range(prefix.as_ref())
         }
     }
 
@@ -251,9 +261,10 @@ impl Db {
         self.snapshot().cursor()
     }
 
-    /// A snapshot of the store as it is now. It keeps its memtables in memory and its segments on disk while the store
-    /// is open. Drop snapshots and iterators before the last [`Db`]: segment files are opened on demand, so a later
-    /// read fails with [`Error::Io`](crate::Error::Io) once another open of the store has removed the file.
+    /// A snapshot of the store as it is now. It keeps its memtables in memory and its segments on disk while
+    /// the store is open. Drop snapshots and iterators before the last [`Db`]: segment files are opened on
+    /// demand, so a later read fails with [`Error::Io`](crate::Error::Io) once another open of the store has
+    /// removed the file.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.reader().clone())
     }
@@ -261,7 +272,8 @@ impl Db {
     /// Makes all acknowledged writes durable.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io), after which writes fail with [`Error::Poisoned`](crate::Error::Poisoned) unless the disk was full.
+    /// [`Error::Io`](crate::Error::Io), after which writes fail with
+    /// [`Error::Poisoned`](crate::Error::Poisoned) unless the disk was full.
     pub fn sync(&self) -> Result<()> {
         self.own()?.writer.sync()
     }
@@ -272,109 +284,6 @@ impl Db {
     /// The errors of [`sync`](Self::sync).
     pub fn flush(&self) -> Result<()> {
         self.own()?.writer.flush()
-    }
-
-    /// Flushes, then merges everything written before this call into one sorted run without tombstones. The store stays
-    /// writable. The merge proceeds in small steps and no writer waits for it. Finished steps persist: after a crash,
-    /// the next call continues where this one stopped. Needs free disk space for a few segments. Tombstones stay where
-    /// a segment in quarantine has keys.
-    ///
-    /// # Errors
-    /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is damaged: it
-    /// goes to quarantine, and the next call skips it.
-    pub fn compact(&self) -> Result<()> {
-        self.compact_range(..)
-    }
-
-    /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range changes nothing.
-    ///
-    /// # Errors
-    /// The errors of [`compact`](Self::compact).
-    pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
-        self.own()?.compact_range(range.into_bounds())
-    }
-
-    /// Waits until the background threads have nothing left to flush or to compact.
-    ///
-    /// # Errors
-    /// The error of background work that failed; [`Error::Poisoned`](crate::Error::Poisoned) once the store is read-only.
-    pub fn wait_for_compaction(&self) -> Result<()> {
-        self.own()?.compactor.wait_for_compaction()
-    }
-
-    /// Gives every segment the filter that `policy` asks for, and uses the policy for new segments from now on. The store can be used
-    /// meanwhile. Segments are read, not written. Filters that fit already are kept, so a new call continues an interrupted rebuild.
-    /// Segments in quarantine are skipped ([`RebuildReport::quarantined`]).
-    ///
-    /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a policy out of range or without filters; the
-    /// errors of [`sync`](Self::sync). [`Error::Io`](crate::Error::Io) or
-    /// [`Error::Corruption`](crate::Error::Corruption) if a segment cannot be read: it goes to quarantine, and the
-    /// others still get their filters.
-    pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
-        self.rebuild_filters_with(policy, |_| ControlFlow::Continue(()))
-    }
-
-    /// Like [`rebuild_filters`](Self::rebuild_filters), but calls `progress` before each segment and stops once that returns `Break`.
-    ///
-    /// # Errors
-    /// The errors of [`rebuild_filters`](Self::rebuild_filters).
-    pub fn rebuild_filters_with(
-        &self,
-        policy: FilterPolicy,
-        mut progress: impl FnMut(&RebuildReport) -> ControlFlow<()>,
-    ) -> Result<RebuildReport> {
-        self.own()?.filters.rebuild_filters(policy, &mut progress)
-    }
-
-    /// Reads and verifies all filters and index partitions now. Otherwise a background thread does so after the open.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) if an index is damaged.
-    pub fn warm(&self) -> Result<()> {
-        self.own()?.filters.warm()
-    }
-
-    /// In a store that [follows](crate::Options::follow) another process: makes everything visible that was written before this call. In any other
-    /// store, that is so already.
-    ///
-    /// # Errors
-    /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) for a damaged manifest or log. What was visible
-    /// stays so.
-    pub fn catch_up(&self) -> Result<()> {
-        self.own()?.follower.as_ref().map_or(Ok(()), Follower::catch_up)
-    }
-
-    /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On another
-    /// file system, the files are copied and synced instead. The store stays writable.
-    ///
-    /// # Errors
-    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists. [`Error::Io`](crate::Error::Io),
-    /// after which the target is removed.
-    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.own()?.checkpoint(target.as_ref())
-    }
-
-    /// Flushes everything written so far and returns the files that hold it, to be copied elsewhere while the store goes on.
-    ///
-    /// # Errors
-    /// [`Error::ReadOnly`](crate::Error::ReadOnly), also in a store that follows another process; the errors of [`flush`](Self::flush).
-    pub fn file_set(&self) -> Result<FileSet> {
-        self.own()?.file_set()
-    }
-
-    /// Lets the store take no more writes until it is opened again, as after a failed write: they fail with
-    /// [`Error::Poisoned`](crate::Error::Poisoned), which names the cause. For a writer that has learned that another one has replaced it.
-    pub fn fence(&self, cause: impl Into<String>) {
-        self.engine().shared.stop_writing(cause.into());
-    }
-
-    /// Reads the whole store: verifies every checksum, probes every key's filter, and compares the manifest with the files.
-    ///
-    /// # Errors
-    /// Only if the check itself fails. What it finds is in the report.
-    pub fn verify(&self) -> Result<VerifyReport> {
-        verify(&self.own()?.shared)
     }
 
     /// Counters since the store was opened, and the current state of its levels.

@@ -4,6 +4,7 @@
 mod bench_support;
 mod cursor;
 mod handle;
+mod maintenance;
 mod open;
 mod range;
 mod snapshot;

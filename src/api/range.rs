@@ -10,12 +10,12 @@ use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It holds two blocks per run in
-/// memory, and keeps the segments and memtables that it started with. It ends after an error, unless it is told to
-/// [skip damage](Self::skip_damaged).
+/// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It
+/// holds two blocks per run in memory, and keeps the segments and memtables that it started with. It ends
+/// after an error, unless it is told to [skip damage](Self::skip_damaged).
 ///
-/// The block cache keeps the first 256 KiB that a range reads of each run. Beyond, it keeps blocks only while it has room, so a scan of
-/// the whole store evicts next to nothing.
+/// The block cache keeps the first 256 KiB that a range reads of each run. Beyond, it keeps blocks only while
+/// it has room, so a scan of the whole store evicts next to nothing.
 pub struct Range {
     /// `None` if it has no rows.
     view: Option<Arc<View>>,
@@ -55,8 +55,8 @@ impl Range {
         Range { view: None, seq: 0, lower, upper, front, back, done: true, access, key, skipped }
     }
 
-    /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next), which allocates a key and shares
-    /// the value. Both may be mixed.
+    /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next),
+    /// which allocates a key and shares the value. Both may be mixed.
     ///
     /// # Errors
     /// Those of [`Db::get`](crate::Db::get). An error is returned once, and ends the range.
@@ -74,8 +74,9 @@ impl Range {
         Ok(self.lend(Direction::Reverse)?.map(|(key, merge)| (key, merge.value())))
     }
 
-    /// Counts the rows that are left, without copying any: `let rows: u64 = range.count()?;`. It hides [`Iterator::count`], which has no place
-    /// for an error and would count the rows before one: hence the `Result`, and `u64` as for every number of rows.
+    /// Counts the rows that are left, without copying any: `let rows: u64 = range.count()?;`. It hides
+    /// [`Iterator::count`], which has no place for an error and would count the rows before one: hence the
+    /// `Result`, and `u64` as for every number of rows.
     ///
     /// # Errors
     /// Those of [`next_row`](Self::next_row).
@@ -92,25 +93,30 @@ impl Range {
         self.next_back().transpose()
     }
 
-    /// Iterates over the keys alone, from where this iterator is. Reads no value, so it is faster where values are large.
+    /// Iterates over the keys alone, from where this iterator is. Reads no value, so it is faster where
+    /// values are large.
     pub fn keys(mut self) -> Keys {
         self.access = Access::Keys;
         Keys(self)
     }
 
-    /// Goes on behind what cannot be read, from where this iterator is, and adds it to `skipped`: each time the file, the offset, and the keys
-    /// that may be missing. Every adapter works as without it, from both ends. For what is left of a damaged store; slower than without it.
+    /// Goes on behind what cannot be read, from where this iterator is, and adds it to `skipped`: each time
+    /// the file, the offset, and the keys that may be missing. Every adapter works as without it, from both
+    /// ends. For what is left of a damaged store; slower than without it.
     ///
-    /// No row that it shows is wrong, and outside of the skipped keys none is missing. Within them, rows newer than everything that the
-    /// unreadable blocks can hold are shown. Older ones, from other segments, are left out: those blocks may overwrite or delete them. Of a
-    /// skipped key that is not shown nothing is known, not even whether it has a value. If the range tombstones of a segment or the top of
-    /// its index cannot be read, all of its keys are skipped. What cannot be read below keys that are skipped or deleted may go unnoticed.
+    /// No row that it shows is wrong, and outside of the skipped keys none is missing. Within them, rows
+    /// newer than everything that the unreadable blocks can hold are shown. Older ones, from other segments,
+    /// are left out: those blocks may overwrite or delete them. Of a skipped key that is not shown nothing is
+    /// known, not even whether it has a value. If the range tombstones of a segment or the top of its index
+    /// cannot be read, all of its keys are skipped. What cannot be read below keys that are skipped or
+    /// deleted may go unnoticed.
     ///
     /// It ends after any other error, such as a lack of file descriptors.
     ///
     /// ```
     /// # fn main() -> sidebloom::Result<()> {
-    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+    /// # let dir = tempfile::tempdir()
+    /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
     /// # let db = sidebloom::Db::open(dir.path().join("songs.db"))?;
     /// let skipped = sidebloom::Skipped::new();
     /// for row in db.prefix("ABBA -").skip_damaged(&skipped).rev() {
@@ -172,7 +178,8 @@ impl Range {
         Ok(!met)
     }
 
-    /// Moves the end for `direction` over `skipped` rows and then to the next; `false` if there are fewer, and from then on.
+    /// Moves the end for `direction` over `skipped` rows and then to the next; `false` if there are fewer,
+    /// and from then on.
     #[inline]
     fn advance(&mut self, direction: Direction, skipped: usize) -> Result<bool> {
         if self.done {
@@ -267,9 +274,10 @@ fn row(merge: &MergeCursor) -> (Vec<u8>, Value) {
     (merge.key().to_vec(), merge.to_value())
 }
 
-/// `nth` and `nth_back` skip rows without copying them. An error among those is returned, not skipped. In generic code, `count` is the
-/// trait's: it counts the rows before an error, and not the error. Adapters that do not pass `count` on, such as `take`, `rev` and
-/// `by_ref`, count what they yield, so an error is one item to them.
+/// `nth` and `nth_back` skip rows without copying them. An error among those is returned, not skipped. In
+/// generic code, `count` is the trait's: it counts the rows before an error, and not the error. Adapters that
+/// do not pass `count` on, such as `take`, `rev` and `by_ref`, count what they yield, so an error is one item
+/// to them.
 impl Iterator for Range {
     type Item = Result<(Vec<u8>, Value)>;
 
@@ -303,11 +311,13 @@ impl DoubleEndedIterator for Range {
 
 impl std::iter::FusedIterator for Range {}
 
-/// An iterator over keys in key order, without their values. Made by [`Range::keys`]; otherwise like [`Range`].
+/// An iterator over keys in key order, without their values. Made by [`Range::keys`]; otherwise like
+/// [`Range`].
 pub struct Keys(Range);
 
 impl Keys {
-    /// The next key, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next), which allocates it.
+    /// The next key, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next),
+    /// which allocates it.
     ///
     /// # Errors
     /// Those of [`Range::next_row`].

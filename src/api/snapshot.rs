@@ -10,7 +10,8 @@ use crate::key::{Seq, Value, prefix_end};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The store as of one moment. Later writes do not change what it reads; flushes and compactions go on meanwhile.
+/// The store as of one moment. Later writes do not change what it reads; flushes and compactions go on
+/// meanwhile.
 #[derive(Clone)]
 pub struct Snapshot {
     reader: Reader,
@@ -40,7 +41,8 @@ impl Snapshot {
         Ok(self.get(key)?.is_some())
     }
 
-    /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its end.
+    /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its
+    /// end.
     pub fn range(&self, range: impl KeyBounds) -> Range {
         let (lower, upper) = range.into_bounds();
         Range::new(Arc::clone(&self.view), self.seq, lower, upper)

@@ -18,15 +18,16 @@ pub struct Stats {
     pub filter_negatives: u64,
     /// Probes answered "maybe" although the segment did not have the key.
     pub filter_false_positives: u64,
-    /// Questions about a prefix of keys ([`Options::prefixes`](crate::Options::prefixes)) that sidecars answered. Not among `filter_probes`.
+    /// Questions about a prefix of keys ([`Options::prefixes`](crate::Options::prefixes)) that sidecars
+    /// answered. Not among `filter_probes`.
     pub prefix_probes: u64,
     /// Those answered "absent". Each one spared a walk a segment.
     pub prefix_negatives: u64,
     /// Sidecars found missing or unusable; each is rebuilt in the background.
     pub filters_unavailable: u64,
-    /// Segments in quarantine now. Part of each cannot be read; the rest still serves reads. [`Db::compact`](crate::Db::compact) and the
-    /// background, after pauses of 1 s to 1 h, read them again and take them back once they are readable. `sidebloom repair` salvages the
-    /// others.
+    /// Segments in quarantine now. Part of each cannot be read; the rest still serves reads.
+    /// [`Db::compact`](crate::Db::compact) and the background, after pauses of 1 s to 1 h, read them again
+    /// and take them back once they are readable. `sidebloom repair` salvages the others.
     pub segments_quarantined: u64,
     /// Segment files open now, not counting those that only active readers still hold.
     pub segments_open: u64,
@@ -64,7 +65,8 @@ pub struct Stats {
     pub memtable_bytes: u64,
     /// How the store hashes its keys, chosen at its creation.
     pub key_hash: KeyHash,
-    /// In a store that [follows](crate::Options::follow) another process: everything that was written longer ago than this is visible.
+    /// In a store that [follows](crate::Options::follow) another process: everything that was written longer
+    /// ago than this is visible.
     pub follower_age: Option<Duration>,
     /// The levels, from 0 to the deepest in use. Segments in quarantine belong to none.
     pub levels: Vec<LevelStats>,
@@ -91,7 +93,8 @@ impl Stats {
         counters.into_iter()
     }
 
-    /// The expected number of false positives in a lookup of a missing key within the range of every run: the sum over the runs.
+    /// The expected number of false positives in a lookup of a missing key within the range of every run: the
+    /// sum over the runs.
     pub fn expected_false_positives(&self) -> f64 {
         self.levels.iter().map(|level| level.expected_fpr * level.runs as f64).sum()
     }
@@ -121,9 +124,11 @@ pub struct LevelStats {
     pub filter_prefixes: u64,
     /// Segments with a verified filter.
     pub filters: usize,
-    /// The kinds of its filters, each once, the highest expected false-positive rate first: "parity-8", "blocked-bloom-k6".
+    /// The kinds of its filters, each once, the highest expected false-positive rate first: "parity-8",
+    /// "blocked-bloom-k6".
     pub filter_kinds: Vec<String>,
-    /// The expected false-positive rate of its segments, weighted by keys. A segment without a verified filter counts as 1.
+    /// The expected false-positive rate of its segments, weighted by keys. A segment without a verified
+    /// filter counts as 1.
     pub expected_fpr: f64,
     /// Probes that its sidecars answered.
     pub filter_probes: u64,
@@ -134,7 +139,8 @@ pub struct LevelStats {
 }
 
 impl LevelStats {
-    /// The observed false-positive rate: wrong "maybe"s per probe of an absent key. `None` before the first such probe.
+    /// The observed false-positive rate: wrong "maybe"s per probe of an absent key. `None` before the first
+    /// such probe.
     pub fn observed_fpr(&self) -> Option<f64> {
         let absent = self.filter_negatives + self.filter_false_positives;
         (absent > 0).then(|| self.filter_false_positives as f64 / absent as f64)

@@ -1,4 +1,5 @@
-//! When work that failed, or that waits for something to change, is attempted again: after pauses that double.
+//! When work that failed, or that waits for something to change, is attempted again: after pauses that
+//! double.
 
 use crate::error::{Error, Result};
 use crate::sync::Instant;

@@ -2,7 +2,7 @@
 
 use super::backoff::{Backoff, Retries, TaskKind};
 use super::compact::reservation::Reservation;
-use super::filters::queue::SidecarQueue;
+use super::filters::sidecar_queue::SidecarQueue;
 use super::tasks::queue::Queue;
 use crate::id::FileId;
 use crate::live::LiveSegment;
@@ -32,7 +32,8 @@ pub(crate) struct Control {
     pub idleness: Idleness,
     /// Tasks that have ended, of background threads and others.
     pub finished: u64,
-    /// Segments of a failed manifest edit. The edit may have reached the disk, so their files stay until the manifest is rewritten.
+    /// Segments of a failed manifest edit. The edit may have reached the disk, so their files stay until the
+    /// manifest is rewritten.
     pub doubtful: Vec<LiveSegment>,
     /// Memtables that a follower no longer needs.
     pub retired: Vec<Arc<Memtable>>,

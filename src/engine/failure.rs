@@ -16,7 +16,8 @@ use std::time::Duration;
 pub(crate) struct AwaitedWork(Option<(TaskKind, u64)>);
 
 impl Shared {
-    /// Applies an error's remedy and returns the error. With [`Remedy::Poison`] the store becomes read-only (I5).
+    /// Applies an error's remedy and returns the error. With [`Remedy::Poison`] the store becomes read-only
+    /// (I5).
     pub fn fail(&self, error: Error) -> Error {
         if Remedy::of(&error) == Remedy::Poison {
             self.stop_writing(error.to_string());
@@ -53,7 +54,8 @@ impl Shared {
         }
     }
 
-    /// Waits until `wanted` returns `None`. Fails if an attempt at the kind of work that it returned fails meanwhile.
+    /// Waits until `wanted` returns `None`. Fails if an attempt at the kind of work that it returned fails
+    /// meanwhile.
     pub fn wait_for_work(&self, wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
         self.wait_for_work_within(None, wanted).map(|_| ())
     }
@@ -101,7 +103,8 @@ impl Shared {
         if self.set_failure(Arc::clone(&cause)) {
             tracing::error!(%cause, "store is read-only until it is reopened");
         }
-        let _control = self.control.lock(); // A thread that has just checked for a failure must not miss the wake-up.
+        // A thread that has just checked for a failure must not miss the wake-up.
+        let _control = self.control.lock();
         self.wake_all();
     }
 
@@ -113,7 +116,8 @@ impl Shared {
             .ok()
     }
 
-    /// Runs a part of a write. A panic may leave the memtable behind the log, so it makes the store read-only.
+    /// Runs a part of a write. A panic may leave the memtable behind the log, so it makes the store
+    /// read-only.
     pub fn poison_on_panic<T>(&self, part: impl FnOnce() -> T) -> T {
         let armed = PoisonOnDrop(self);
         let outcome = part();

@@ -1,4 +1,5 @@
-//! Directories that somebody made on purpose (I6): lengths that no content justifies, and numbers that no store gives.
+//! Directories that somebody made on purpose (I6): lengths that no content justifies, and numbers that no
+//! store gives.
 
 use crate::error::{Error, Result};
 use crate::fs::RealFs;

@@ -79,9 +79,10 @@ impl FilterCounters<'_> {
     #[inline]
     pub fn denials(&self, counts: LevelCounts) {
         let denials = LevelCounts::from_bits(self.shard.denials.load(Relaxed)) + counts;
-        match self.is_alone() && !denials.is_full() {
-            true => self.shard.denials.store(denials.to_bits(), Relaxed),
-            false => self.spread_denials(counts),
+        if self.is_alone() && !denials.is_full() {
+            self.shard.denials.store(denials.to_bits(), Relaxed)
+        } else {
+            self.spread_denials(counts)
         }
     }
 

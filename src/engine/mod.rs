@@ -1,4 +1,5 @@
-//! The store behind [`Db`](crate::Db). A get goes through `read`; a put through `write`, and later through `compact`.
+//! The store behind [`Db`](crate::Db). A get goes through `read`; a put through `write`, and later through
+//! `compact`.
 
 pub(crate) mod backoff;
 pub(crate) mod compact;
@@ -27,7 +28,7 @@ use self::compact::Compactor;
 use self::copies::file_set::{FileSet, file_set};
 use self::filters::FilterKeeper;
 use self::follow::Follower;
-use self::follow::position::Following;
+use self::follow::read_position::Following;
 use self::publish::Publisher;
 use self::shared::Shared;
 use self::write::Writer;

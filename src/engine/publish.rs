@@ -1,5 +1,5 @@
-//! Publication: the only way to change the set of segments, used by flush and compaction alike:
-//! segment durable → sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
+//! Publication: the only way to change the set of segments, used by flush and compaction alike: segment
+//! durable → sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
 
 use crate::engine::shared::Shared;
 use crate::engine::unsynced_logs::UnsyncedLogs;
@@ -16,7 +16,8 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A change of the live set. The segments and sidecars in `added` are durable, except for their directory entries.
+/// A change of the live set. The segments and sidecars in `added` are durable, except for their directory
+/// entries.
 #[derive(Default)]
 pub(crate) struct LiveSetChange {
     pub added: Vec<LiveSegment>,
@@ -59,7 +60,8 @@ impl LiveSetChange {
 fn next_live(live: &LiveSet, change: &LiveSetChange) -> LiveSet {
     let mut added = change.added.clone();
     for segment in &mut added {
-        // A segment that only changes its level keeps its current sidecar, which may be newer than the one in the change.
+        // A segment that only changes its level keeps its current sidecar, which may be newer than the one in
+        // the change.
         if let Some(now) = live.now(&segment.meta) {
             segment.sidecar.clone_from(&now.sidecar);
         }
@@ -90,7 +92,8 @@ impl Publisher {
         &self.unsynced
     }
 
-    /// What `read` makes of the manifest's state. Meanwhile nothing is published, so the live set has exactly the segments of the state.
+    /// What `read` makes of the manifest's state. Meanwhile nothing is published, so the live set has exactly
+    /// the segments of the state.
     pub fn with_state<T>(&self, read: impl FnOnce(&ManifestState) -> T) -> Result<T> {
         let manifest = lock(&self.manifest);
         manifest.as_ref().map(|(_, state)| read(state)).ok_or(Error::ReadOnly)
@@ -101,13 +104,15 @@ impl Publisher {
         lock(&self.manifest)
     }
 
-    /// Publishes a change. On an error, the old set stays in place and the files of the added segments are removed, unless the manifest may
-    /// name them. If the error is not temporary, the store becomes read-only.
+    /// Publishes a change. On an error, the old set stays in place and the files of the added segments are
+    /// removed, unless the manifest may name them. If the error is not temporary, the store becomes
+    /// read-only.
     pub fn publish(&self, change: LiveSetChange) -> Result<()> {
         self.publish_if(|_| Some(change))
     }
 
-    /// Publishes the change that the closure derives from the live set while nobody else can publish. `None` publishes nothing.
+    /// Publishes the change that the closure derives from the live set while nobody else can publish. `None`
+    /// publishes nothing.
     pub fn publish_if(&self, change: impl FnOnce(&LiveSet) -> Option<LiveSetChange>) -> Result<()> {
         self.shared.poison_on_panic(|| self.publish_change(change))
     }
@@ -139,9 +144,12 @@ impl Publisher {
         let version = state.next_id.0;
 
         self.shared.change_live(
-            |now| match Arc::ptr_eq(now, &live) {
-                true => next.take(),
-                false => Some(next_live(now, &change)), // It has got other sidecars.
+            |now| {
+                if Arc::ptr_eq(now, &live) {
+                    next.take()
+                } else {
+                    Some(next_live(now, &change)) // It has got other sidecars.
+                }
             },
             |view| {
                 if let Some(flushed) = &change.flushed {
@@ -159,8 +167,9 @@ impl Publisher {
 
         let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
         let mut gone: Vec<_> = change.removed.iter().filter(|s| !stays.contains(&s.meta.id)).collect();
-        // The deepest level, with the oldest entries, leaves first. If the process is killed in between and the manifest is lost too, a
-        // repair finds the tombstone of each value that it finds (but for levels whose ages an earlier repair has mixed).
+        // The deepest level, with the oldest entries, leaves first. If the process is killed in between and
+        // the manifest is lost too, a repair finds the tombstone of each value that it finds (but for levels
+        // whose ages an earlier repair has mixed).
         gone.sort_by_key(|s| (Reverse(s.meta.place.last_level()), s.meta.max_seq));
         gone.into_iter().for_each(|s| s.file.mark_obsolete(version));
         self.unsynced.close_before(new_floor);
@@ -181,7 +190,8 @@ impl Publisher {
         self.record(log, state, edit, (&[], None)).map(drop).map_err(|e| self.shared.fail(e))
     }
 
-    /// Lets the sequence numbers begin behind those of the segments. For a repair that has numbered all rows anew: no log counts any more.
+    /// Lets the sequence numbers begin behind those of the segments. For a repair that has numbered all rows
+    /// anew: no log counts any more.
     pub fn restart_numbers(&self) -> Result<ManifestState> {
         let mut manifest = lock(&self.manifest);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
@@ -193,11 +203,13 @@ impl Publisher {
         Ok(state.clone())
     }
 
-    /// Makes an edit durable that adds these segments, after which the live set is `next`. Returns the edit with the number of the version
-    /// that it makes. On an error, `state` has the segments that it had; the manifest does too, or it is torn and rewritten next time.
+    /// Makes an edit durable that adds these segments, after which the live set is `next`. Returns the edit
+    /// with the number of the version that it makes. On an error, `state` has the segments that it had; the
+    /// manifest does too, or it is torn and rewritten next time.
     ///
-    /// Each version has a number of its own (`follow/versions.rs`), so the edit takes its number after a rewrite has taken one: had the version
-    /// without a segment the number of a rewritten one that names it, its file would be removed although somebody reads it.
+    /// Each version has a number of its own (`follow/versions.rs`), so the edit takes its number after a
+    /// rewrite has taken one: had the version without a segment the number of a rewritten one that names it,
+    /// its file would be removed although somebody reads it.
     fn record(
         &self,
         manifest: &mut Manifest,
@@ -223,10 +235,12 @@ impl Publisher {
         Ok(edit)
     }
 
-    /// Rewrites a manifest whose last edit failed. The new one certainly does not name the segments of that edit.
+    /// Rewrites a manifest whose last edit failed. The new one certainly does not name the segments of that
+    /// edit.
     fn rewrite_if_needed(&self, manifest: &mut Manifest, state: &mut ManifestState) -> Result<()> {
         if manifest.needs_rewrite() {
-            // Another process may have read the failed edit. The version without it is a later one, also for the next writer.
+            // Another process may have read the failed edit. The version without it is a later one, also for
+            // the next writer.
             let later = ManifestState { next_id: self.shared.storage.take_version(), ..state.clone() };
             manifest.rewrite(&later)?;
             *state = later;

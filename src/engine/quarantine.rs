@@ -1,9 +1,10 @@
 //! Quarantine: what happens to a segment that background work could not read.
 //!
-//! A failed read endangers nothing that is written, so the store stays writable (I5). A manifest edit moves the segment from its level to
-//! quarantine, where it stays across reopening. Compactions leave it out and keep every tombstone that may hide one of its rows. Reads
-//! still search it (see `LiveSet::quarantined`). Once it is readable again, it comes back (see `compact/take_back.rs`); `sidebloom repair`
-//! salvages the readable rows of the others.
+//! A failed read endangers nothing that is written, so the store stays writable (I5). A manifest edit moves
+//! the segment from its level to quarantine, where it stays across reopening. Compactions leave it out and
+//! keep every tombstone that may hide one of its rows. Reads still search it (see `LiveSet::quarantined`).
+//! Once it is readable again, it comes back (see `compact/take_back.rs`); `sidebloom repair` salvages the
+//! readable rows of the others.
 
 use crate::engine::publish::{LiveSetChange, Publisher};
 use crate::error::Error;
@@ -14,11 +15,13 @@ use crate::remedy::Remedy;
 use std::io::ErrorKind;
 
 impl Publisher {
-    /// Moves the segment that could not be read to quarantine, unless it was compacted away meanwhile. Returns `false` if the error has another
-    /// cause or the move could not be recorded: the caller then retries after a pause.
+    /// Moves the segment that could not be read to quarantine, unless it was compacted away meanwhile.
+    /// Returns `false` if the error has another cause or the move could not be recorded: the caller then
+    /// retries after a pause.
     pub fn quarantine(&self, error: &Error) -> bool {
         let Some(id) = unreadable_segment(error) else { return false };
-        // Unpublished outputs of compactions are never read, so this segment was live. If it no longer is, it was compacted away.
+        // Unpublished outputs of compactions are never read, so this segment was live. If it no longer is, it
+        // was compacted away.
         let Some(segment) = self.shared().live().get(id).cloned() else {
             return true;
         };
@@ -58,8 +61,8 @@ fn move_there(live: &LiveSet, id: FileId) -> Option<LiveSetChange> {
     Some(LiveSetChange { added, removed: vec![segment.clone()], ..LiveSetChange::default() })
 }
 
-/// The segment whose read failed. A temporary shortage, such as one of descriptors, says nothing about the file, and what only a newer version
-/// can read is not damaged.
+/// The segment whose read failed. A temporary shortage, such as one of descriptors, says nothing about the
+/// file, and what only a newer version can read is not damaged.
 fn unreadable_segment(error: &Error) -> Option<FileId> {
     if error.is_out_of_descriptors() {
         return None;

@@ -1,11 +1,11 @@
 //! What all parts of an open store share: its files, what readers see, and the state of its background work.
 //!
 //! The locks of a store are always taken in this order. Readers take none of them.
-//! 1. The log ([`Writer`](super::write::Writer)): held by the writer at the head of the queue. Protects the write-ahead log and the active
-//!    memtable.
+//! 1. The log ([`Writer`](super::write::Writer)): held by the writer at the head of the queue. Protects the
+//!    write-ahead log and the active memtable.
 //! 2. The manifest ([`Publisher`](super::publish::Publisher)): held while segments or sidecars are published.
-//! 3. [`control`](Shared::control): held briefly, never during I/O or work that grows with the store. Whoever holds it may replace the view
-//!    and assign background work.
+//! 3. [`control`](Shared::control): held briefly, never during I/O or work that grows with the store. Whoever
+//!    holds it may replace the view and assign background work.
 
 use super::control::Control;
 use super::read::view::View;
@@ -112,16 +112,18 @@ impl Shared {
         self.visible.fetch_max(visible, Ordering::AcqRel);
     }
 
-    /// The view and the sequence number for a read that starts now, loaded in the order that [`View`] requires.
+    /// The view and the sequence number for a read that starts now, loaded in the order that [`View`]
+    /// requires.
     #[inline]
     pub fn snapshot(&self) -> (Arc<View>, Seq) {
         let view = self.current_view();
         (view, self.visible())
     }
 
-    /// Replaces the view. The caller holds `control`, so only one thread at a time does so. Returns the view before, which may be the last to
-    /// have its memtables and segments. It is dropped without the lock, and not earlier: its memtables' filters deny everything once they are
-    /// gone, and readers must know by then that the view has changed.
+    /// Replaces the view. The caller holds `control`, so only one thread at a time does so. Returns the view
+    /// before, which may be the last to have its memtables and segments. It is dropped without the lock, and
+    /// not earlier: its memtables' filters deny everything once they are gone, and readers must know by then
+    /// that the view has changed.
     #[must_use]
     pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) -> Arc<View> {
         let view = self.view.load_full().changed(change);
@@ -130,8 +132,8 @@ impl Shared {
         before
     }
 
-    /// Replaces the live set by what `next` makes of it without the lock, and once more if another thread has replaced it meanwhile. `along`
-    /// changes the rest of the view at the same time. `None` changes nothing.
+    /// Replaces the live set by what `next` makes of it without the lock, and once more if another thread has
+    /// replaced it meanwhile. `along` changes the rest of the view at the same time. `None` changes nothing.
     pub fn change_live(
         &self,
         mut next: impl FnMut(&Arc<LiveSet>) -> Option<LiveSet>,

@@ -4,8 +4,9 @@ use crate::id::FileId;
 use crate::sync::{Mutex, lock};
 use crate::wal::LogWriter;
 
-/// The logs, oldest first. A sync of the current log must sync them first, or a crash could keep later writes and lose earlier ones. A flush
-/// removes those that it makes redundant. No other lock is taken while this one is held.
+/// The logs, oldest first. A sync of the current log must sync them first, or a crash could keep later writes
+/// and lose earlier ones. A flush removes those that it makes redundant. No other lock is taken while this
+/// one is held.
 #[derive(Default)]
 pub(crate) struct UnsyncedLogs(Mutex<Vec<(FileId, LogWriter)>>);
 

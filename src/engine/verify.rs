@@ -22,15 +22,18 @@ pub struct VerifyReport {
     pub unreadable_entries: u64,
     /// Blocks that are not readable, without those in index partitions that are not, which are unknown.
     pub unreadable_blocks: u64,
-    /// Entries that are only in memory and in the logs. The logs' checksums are verified when the store is opened.
+    /// Entries that are only in memory and in the logs. The logs' checksums are verified when the store is
+    /// opened.
     pub log_entries: u64,
     /// Bytes of the segments.
     pub bytes: u64,
     /// Filters that were probed for every key of their segment.
     pub filters: u64,
-    /// Damage to the data, each with its file and offset. For unreadable blocks also with the keys that they may hold.
+    /// Damage to the data, each with its file and offset. For unreadable blocks also with the keys that they
+    /// may hold.
     pub problems: Vec<Error>,
-    /// Missing or unusable filters, with the reason. Answers are right without them. Opening the store for writing rebuilds them.
+    /// Missing or unusable filters, with the reason. Answers are right without them. Opening the store for
+    /// writing rebuilds them.
     pub unusable_filters: Vec<String>,
 }
 
@@ -71,7 +74,8 @@ fn verify_segment(storage: &Storage, live: &LiveSegment, report: &mut VerifyRepo
         let sidecar = Sidecar::open(&storage.maps, &path, &expected, Residency::Pinned)?;
         sidecar.verify().map(|_| sidecar)
     };
-    let sidecar = open().or_else(|_| open()); // A new one may have replaced it between its opening and its reading.
+    // A new one may have replaced it between its opening and its reading.
+    let sidecar = open().or_else(|_| open());
     let own_prefixes = sidecar.as_ref().ok().and_then(|s| s.known_facts()).map(|facts| *facts.prefixes());
     let hasher = storage.header.hasher;
     let mut prefixes = DistinctPrefixes::new(&own_prefixes.unwrap_or(PrefixSet::EMPTY), hasher);
@@ -127,8 +131,8 @@ fn verify_segment(storage: &Storage, live: &LiveSegment, report: &mut VerifyRepo
     report.filters += u64::from(sidecar.is_ok());
 }
 
-/// Reads a whole segment, bypassing every cache, and passes each entry to `on_entry`. Fails unless everything in it is as its writer and
-/// the manifest say.
+/// Reads a whole segment, bypassing every cache, and passes each entry to `on_entry`. Fails unless everything
+/// in it is as its writer and the manifest say.
 pub(crate) fn check_whole(storage: &Storage, meta: &SegmentMeta, on_entry: &mut OnEntry<'_>) -> Result<()> {
     check_around(storage, meta, on_entry, &mut |damaged| Err(damaged.error))
 }

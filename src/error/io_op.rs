@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-/// What the operating system refused. An implementation of [`Fs`](crate::fs::Fs) names its operations by these, and the store decides by them
-/// what a failure means: after a failed read nothing is written otherwise than before, but after a failed write the store is read-only until
-/// it is reopened.
+/// What the operating system refused. An implementation of [`Fs`](crate::fs::Fs) names its operations by
+/// these, and the store decides by them what a failure means: after a failed read nothing is written
+/// otherwise than before, but after a failed write the store is read-only until it is reopened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IoOp {

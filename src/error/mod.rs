@@ -11,7 +11,8 @@ use std::sync::Arc;
 /// The result of every fallible operation of this crate.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Everything that can go wrong, by name. Cheap to clone: one failed group commit is reported to every waiting writer.
+/// Everything that can go wrong, by name. Cheap to clone: one failed group commit is reported to every
+/// waiting writer.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -34,8 +35,9 @@ pub enum Error {
         /// The lock file.
         path: PathBuf,
     },
-    /// The lock file of an open store or guard was removed or replaced, or the whole directory was emptied or removed. Another process may
-    /// have the store by now, so nothing more is written or removed, and the store is [`Poisoned`](Self::Poisoned).
+    /// The lock file of an open store or guard was removed or replaced, or the whole directory was emptied or
+    /// removed. Another process may have the store by now, so nothing more is written or removed, and the
+    /// store is [`Poisoned`](Self::Poisoned).
     #[error(
         "{} was removed or replaced while the store was open, so another process may be writing the store; nothing more is written here: find out what removed it, let one process open the store, and never remove that file", path.display()
     )]
@@ -66,7 +68,8 @@ pub enum Error {
         /// The version that this build reads.
         supported: u32,
     },
-    /// The file has a code that this build does not know, and its checksum matches. A newer version of this crate wrote it; nothing is damaged.
+    /// The file has a code that this build does not know, and its checksum matches. A newer version of this
+    /// crate wrote it; nothing is damaged.
     #[error(
         "{} has {what} at offset {offset}, which this version does not know: it was written by a newer version of sidebloom; use that version",
         show::path(file)
@@ -112,17 +115,19 @@ pub enum Error {
     /// A write to a store that was opened read-only.
     #[error("the store is open read-only")]
     ReadOnly,
-    /// An earlier write or sync failed, or a thread of the store panicked. The store serves reads only until it is reopened and recovers
-    /// what reached the disk. Nothing is retried: a failed fsync may have dropped the dirty pages, so a second one that succeeds would
-    /// prove nothing. A full disk does not poison the store: writes return [`Error::Io`] until there is space again.
+    /// An earlier write or sync failed, or a thread of the store panicked. The store serves reads only until
+    /// it is reopened and recovers what reached the disk. Nothing is retried: a failed fsync may have dropped
+    /// the dirty pages, so a second one that succeeds would prove nothing. A full disk does not poison the
+    /// store: writes return [`Error::Io`] until there is space again.
     #[error("the store is read-only after a failed write: {cause}; fix the cause and reopen")]
     Poisoned {
         /// The text of the first failure.
         cause: Arc<str>,
     },
-    /// The store, or the guard, was opened by a process that this one was forked from. It stays that process's: here, reads may be served as of
-    /// the fork, and nothing is written, waited for or removed. Open it anew in this process, once the other one has closed it and the copy
-    /// here is dropped; or read-only, or as a follower.
+    /// The store, or the guard, was opened by a process that this one was forked from. It stays that
+    /// process's: here, reads may be served as of the fork, and nothing is written, waited for or removed.
+    /// Open it anew in this process, once the other one has closed it and the copy here is dropped; or
+    /// read-only, or as a follower.
     #[error(
         "the store was opened before this process was forked, and belongs to the parent process; drop it here, and open it anew once the parent has closed it"
     )]
@@ -183,7 +188,8 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
-    /// A segment has more data blocks than its index can list, or more range tombstones than a block can hold.
+    /// A segment has more data blocks than its index can list, or more range tombstones than a block can
+    /// hold.
     #[error(
         "a top index or range tombstones of {bytes} bytes are too large (at most {max} bytes); lower segment_bytes or raise block_bytes"
     )]
@@ -273,8 +279,8 @@ impl Error {
         Error::Io { path: path.as_ref().to_path_buf(), op, source: Arc::new(source) }
     }
 
-    /// Whether the process or the system ran out of file descriptors (EMFILE, ENFILE). The condition passes, and the failed operation
-    /// changed nothing.
+    /// Whether the process or the system ran out of file descriptors (EMFILE, ENFILE). The condition passes,
+    /// and the failed operation changed nothing.
     pub fn is_out_of_descriptors(&self) -> bool {
         const ENFILE: i32 = 23;
         const EMFILE: i32 = 24;

@@ -8,7 +8,8 @@ use std::path::Path;
 pub trait AppendFile: Send + Debug {
     /// Appends all of `bytes`. After an error the end of the file is unknown; do not append again.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Makes all appended bytes durable (fdatasync). After an error the outcome is unknown; do not sync again.
+    /// Makes all appended bytes durable (fdatasync). After an error the outcome is unknown; do not sync
+    /// again.
     fn sync(&mut self) -> Result<()>;
 }
 
@@ -16,8 +17,8 @@ pub trait AppendFile: Send + Debug {
 pub trait ReadFile: Send + Sync + Debug {
     /// Fills `buf` from `offset`. [`Error::Corruption`](crate::Error::Corruption) if the file ends earlier.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
-    /// Asks for a range to be read soon, so that the reads of several ranges are under way at once. Does not wait for it, and only advises:
-    /// by default it does nothing.
+    /// Asks for a range to be read soon, so that the reads of several ranges are under way at once. Does not
+    /// wait for it, and only advises: by default it does nothing.
     fn will_need(&self, offset: u64, bytes: u64) {
         _ = (offset, bytes);
     }

@@ -1,4 +1,5 @@
-//! What stands in the place of a file and is none: whoever opens a pipe waits for its other end, and a device can do anything.
+//! What stands in the place of a file and is none: whoever opens a pipe waits for its other end, and a device
+//! can do anything.
 
 use crate::error::{Error, IoOp, Result};
 use rustix::fs::FileType;

@@ -1,4 +1,5 @@
-//! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering/ranks.rs` lists every file with `unsafe` code.
+//! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering/ranks.rs` lists every file
+//! with `unsafe` code.
 
 use super::file::ReadFile;
 use super::sigbus::{WatchedRange, zero_pages};
@@ -16,8 +17,8 @@ pub(crate) const READ_BYTES: usize = 4 << 20;
 
 /// Linux's default limit on the mappings of a process, which include allocations.
 const MAX_MAP_COUNT: usize = 65_530;
-/// Limits the files that this process maps at a time to three quarters of what the kernel allows, because a process whose allocator
-/// cannot map memory aborts.
+/// Limits the files that this process maps at a time to three quarters of what the kernel allows, because a
+/// process whose allocator cannot map memory aborts.
 static FILE_MAPS: LazyLock<MapBudget> = LazyLock::new(|| {
     let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
     let allowed = allowed.and_then(|count| count.trim().parse().ok()).unwrap_or(MAX_MAP_COUNT);
@@ -52,7 +53,8 @@ impl Drop for Permit {
 /// The fields are dropped in their order, so that a range is watched only while it is mapped.
 pub struct Map {
     watched: Option<WatchedRange>,
-    /// The memory of `backing`. A reference of its own, because reads of filters would have to tell the kinds of backing apart.
+    /// The memory of `backing`. A reference of its own, because reads of filters would have to tell the kinds
+    /// of backing apart.
     bytes: &'static [u8],
     /// The part of `bytes` that is read most.
     window: &'static [u8],
@@ -86,7 +88,8 @@ impl Map {
         // SAFETY: the caller promises that the file does not change while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let watched = WatchedRange::new(map.as_ptr(), map.len());
-        // SAFETY: the memory stays where it is for as long as `backing` lives, and no copy of the reference leaves the `Map`.
+        // SAFETY: the memory stays where it is for as long as `backing` lives, and no copy of the reference
+        // leaves the `Map`.
         let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
         Ok(Map { watched, bytes, window: &[], backing: Backing::File { map, _permit: permit } })
     }
@@ -101,8 +104,9 @@ impl Map {
         Ok(Map::of_copy(map))
     }
 
-    /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does, without mapping the file. Passes each
-    /// piece to `check` with its offset, a multiple of 4 MiB; after an error of that, no more memory is taken.
+    /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does,
+    /// without mapping the file. Passes each piece to `check` with its offset, a multiple of 4 MiB; after an
+    /// error of that, no more memory is taken.
     ///
     /// # Errors
     /// Those of reading the file and of `check`; [`Error::Io`] if there is not enough memory.
@@ -142,23 +146,25 @@ impl Map {
         self.window
     }
 
-    /// Whether an access to the mapped file has faulted: see [`catch_sigbus`](super::catch_sigbus). Call it *after* reading the bytes in
-    /// question.
+    /// Whether an access to the mapped file has faulted: see [`catch_sigbus`](super::catch_sigbus). Call it
+    /// *after* reading the bytes in question.
     #[inline]
     pub fn has_faulted(&self) -> bool {
         self.watched.as_ref().is_some_and(WatchedRange::has_faulted)
     }
 
-    /// Gives the memory and the file back, while others may still read the bytes: from now on these are zeros, and nobody may rely on them. Only
-    /// the addresses stay taken until the map is dropped.
+    /// Gives the memory and the file back, while others may still read the bytes: from now on these are
+    /// zeros, and nobody may rely on them. Only the addresses stay taken until the map is dropped.
     pub fn give_back(&self) {
         if !self.bytes.is_empty() {
-            // SAFETY: these are the bytes of `backing`, a map of its own, and the caller sees to it that nobody relies on them.
+            // SAFETY: these are the bytes of `backing`, a map of its own, and the caller sees to it that
+            // nobody relies on them.
             let _ = unsafe { zero_pages(self.bytes.as_ptr().cast_mut().cast(), self.bytes.len()) };
         }
     }
 
-    /// Reads the pages of a range now, sequentially. Only advice: if the kernel refuses, pages are read on first use.
+    /// Reads the pages of a range now, sequentially. Only advice: if the kernel refuses, pages are read on
+    /// first use.
     pub fn populate(&self, range: Range<usize>) {
         let (from, len) = (range.start, range.end.min(self.bytes.len()).saturating_sub(range.start));
         if let Backing::File { map, .. } = &self.backing

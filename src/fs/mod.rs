@@ -1,39 +1,39 @@
-//! The I/O seam (invariant I8): this crate accesses files only through [`Fs`], so that a test can fail, tear, drop or reorder any
-//! operation. [`RealFs`] is the operating system's file system.
+//! The I/O seam (invariant I8): this crate accesses files only through [`Fs`], so that a test can fail, tear,
+//! drop or reorder any operation. [`RealFs`] is the operating system's file system.
 
-mod around;
-mod directory;
-mod dirs;
+mod dir_descriptor;
+mod durable_dirs;
 mod file;
 mod irregular;
-mod locked;
+mod locked_fs;
+mod lost_sector;
 mod map;
-mod own;
 mod pieces;
-mod presented;
 mod process;
+mod process_file;
+mod read_only_tree;
 #[cfg(target_os = "linux")]
 mod reader_locks;
 mod real;
 mod real_lock;
-mod seam;
-mod sector;
 mod sigbus;
-mod sparing;
+mod skip_unreadable;
+mod store_fs;
+mod traits;
 
-pub(crate) use around::read_around_errors;
-pub use dirs::{create_dir_durably, parent_of};
+pub use durable_dirs::{create_dir_durably, parent_of};
 pub use file::{AppendFile, ReadFile};
-pub(crate) use locked::LockedFs;
+pub(crate) use locked_fs::LockedFs;
+pub use lost_sector::{SECTOR_BYTES, has_lost_sector};
 pub use map::Map;
 pub(crate) use map::READ_BYTES;
 pub(crate) use pieces::{HOLE_BYTES, Pieces};
-pub(crate) use presented::{Presented, PresentedFs};
 pub use process::Process;
+pub(crate) use read_only_tree::{ReadOnlyTreeFs, TreeFile};
 pub use real::RealFs;
-pub use seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
-pub(crate) use seam::{has_no_reader_locks, open_dir, with_mode_of};
-pub use sector::{SECTOR_BYTES, has_lost_sector};
 pub use sigbus::catch_sigbus;
 pub(crate) use sigbus::{any_fault, sigbus_faults};
-pub(crate) use sparing::{Reclaim, SparingFs, with_descriptor};
+pub(crate) use skip_unreadable::read_around_errors;
+pub(crate) use store_fs::{Reclaim, StoreFs, with_descriptor};
+pub use traits::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
+pub(crate) use traits::{has_no_reader_locks, open_dir, with_mode_of};

@@ -1,7 +1,7 @@
 //! A file that is read in pieces, so that no length it claims decides how much memory is taken.
 
-use super::around::read_around_errors;
 use super::file::ReadFile;
+use super::skip_unreadable::read_around_errors;
 use crate::codec::Crc32;
 use crate::error::Result;
 use std::path::Path;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 
 /// Size of a read, in bytes.
 const PIECE_BYTES: usize = 1 << 20;
-/// A run of zeros longer than this, in bytes, is no damage of a file that somebody wrote: the file has a hole. Searches end there.
+/// A stretch of zeros longer than this, in bytes, is no damage of a file that somebody wrote: the file has a
+/// hole. Searches end there.
 pub(crate) const HOLE_BYTES: u64 = if cfg!(fuzzing) {
     1 << 16
 } else if cfg!(test) {
@@ -48,7 +49,8 @@ impl Pieces {
         self.file.path()
     }
 
-    /// The bytes from `at` on: at least `n`, or all up to the end. Takes memory for `n` bytes, so that must be a length that is justified.
+    /// The bytes from `at` on: at least `n`, or all up to the end. Takes memory for `n` bytes, so that must
+    /// be a length that is justified.
     pub fn view(&mut self, at: u64, n: usize) -> Result<&[u8]> {
         let rest = self.len.saturating_sub(at);
         let held = |skip: u64| (self.window.len() as u64).checked_sub(skip);
@@ -56,19 +58,22 @@ impl Pieces {
         if inside.is_none_or(|held| held < rest.min(n as u64)) {
             let size = (n.max(PIECE_BYTES) as u64).min(rest) as usize;
             if self.window.capacity() < size || self.window.capacity() > 4 * PIECE_BYTES.max(size) {
-                self.window = Vec::new(); // Not grown, which takes memory for both, and not kept if it is far too large.
+                // Not grown, which takes memory for both, and not kept if it is far too large.
+                self.window = Vec::new();
             }
             self.window.resize(size, 0);
             self.window_at = at;
-            match self.around_errors {
-                true => read_around_errors(&*self.file, &mut self.window, at),
-                false => self.file.read_exact_at(&mut self.window, at)?,
+            if self.around_errors {
+                read_around_errors(&*self.file, &mut self.window, at)
+            } else {
+                self.file.read_exact_at(&mut self.window, at)?
             }
         }
         Ok(self.window.get(at.saturating_sub(self.window_at) as usize..).unwrap_or_default())
     }
 
-    /// Passes the bytes of a range on, piece by piece, until `each` returns `false`. Each is a byte or longer, and begins at its offset.
+    /// Passes the bytes of a range on, piece by piece, until `each` returns `false`. Each is a byte or
+    /// longer, and begins at its offset.
     pub fn each(&mut self, from: u64, to: u64, mut each: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
         let (mut at, to) = (from, to.min(self.len));
         while at < to {

@@ -1,15 +1,18 @@
 //! Which process this is: a store acts only in the process that opened it (I13).
 //!
-//! A forked process has a copy of the memory and shares the open files, but it has none of the other threads, and a lock that one of them
-//! held stays locked. So what a store does beyond reading asks first whether it still is in its own process.
+//! A forked process has a copy of the memory and shares the open files, but it has none of the other threads,
+//! and a lock that one of them held stays locked. So what a store does beyond reading asks first whether it
+//! still is in its own process.
 //!
-//! 1. A word of memory holds the number of this process. The kernel zeroes it in a forked process (MADV_WIPEONFORK), and so does a handler
-//!    of `pthread_atfork`, for kernels and sandboxes that know no such advice.
-//! 2. Whoever opens something keeps that number. The question costs one load and one comparison, where getpid is a system call. Numbers of
-//!    the kernel are reused, too.
+//! 1. A word of memory holds the number of this process. The kernel zeroes it in a forked process
+//!    (MADV_WIPEONFORK), and so does a handler of `pthread_atfork`, for kernels and sandboxes that know no
+//!    such advice.
+//! 2. Whoever opens something keeps that number. The question costs one load and one comparison, where getpid
+//!    is a system call. Numbers of the kernel are reused, too.
 //! 3. A forked process that opens something gives itself a new number, by a counter that it has inherited.
 //!
-//! `vfork`, and `clone` with CLONE_VM, share the memory itself. The child must call exec or _exit, as POSIX says.
+//! `vfork`, and `clone` with CLONE_VM, share the memory itself. The child must call exec or _exit, as POSIX
+//! says.
 
 use crate::error::{Error, Result};
 use std::sync::OnceLock;
@@ -77,7 +80,8 @@ fn watched_word() -> &'static AtomicU64 {
 fn wiped_word() -> Option<&'static AtomicU64> {
     let page = Box::leak(Box::new(memmap2::MmapMut::map_anon(PAGE_BYTES).ok()?));
     #[cfg(target_os = "linux")]
-    // SAFETY: the mapping is private, anonymous and of this length. A kernel that refuses the advice leaves the page to the handler.
+    // SAFETY: the mapping is private, anonymous and of this length. A kernel that refuses the advice leaves
+    // the page to the handler.
     let _ = unsafe { libc::madvise(page.as_mut_ptr().cast(), page.len(), libc::MADV_WIPEONFORK) };
     // SAFETY: the page is zeroed, aligned, never unmapped, and used by nothing else.
     Some(unsafe { AtomicU64::from_ptr(page.as_mut_ptr().cast()) })

@@ -1,11 +1,12 @@
-//! [`ReaderLocks`] on Linux: a shared lock on one byte of a file for each version. The kernel ends these locks with the process, however
-//! it ends.
+//! [`ReaderLocks`] on Linux: a shared lock on one byte of a file for each version. The kernel ends these
+//! locks with the process, however it ends.
 //!
-//! They are open file description locks (fcntl, F_OFD_SETLK). Unlike the older record locks they belong to one opening of the file, so
-//! that several stores in a process do not disturb each other, and closing another descriptor of the file does not end them. They are
-//! independent of [`Fs::lock`](super::Fs::lock), which uses flock.
+//! They are open file description locks (fcntl, F_OFD_SETLK). Unlike the older record locks they belong to
+//! one opening of the file, so that several stores in a process do not disturb each other, and closing
+//! another descriptor of the file does not end them. They are independent of [`Fs::lock`](super::Fs::lock),
+//! which uses flock.
 
-use super::seam::ReaderLocks;
+use super::traits::ReaderLocks;
 use crate::error::{Error, IoOp, Result};
 use arc_swap::ArcSwapOption;
 use std::fs::File;
@@ -29,7 +30,8 @@ impl ByteLocks {
     /// Calls fcntl for the bytes from `start` on; 0 for `len` means up to the end.
     fn fcntl(&self, command: libc::c_int, kind: libc::c_int, start: u64, len: u64) -> Result<libc::flock> {
         let Some(file) = self.file.load_full() else { return Err(Error::Forked) };
-        // SAFETY: a plain C structure for which all zeros is valid. F_OFD commands need a process number of 0.
+        // SAFETY: a plain C structure for which all zeros is valid. F_OFD commands need a process number
+        // of 0.
         let mut lock: libc::flock = unsafe { std::mem::zeroed() };
         lock.l_type = kind as libc::c_short;
         lock.l_whence = libc::SEEK_SET as libc::c_short;
@@ -69,8 +71,8 @@ impl ReaderLocks for ByteLocks {
 
     fn lowest_held(&self) -> Result<Option<u64>> {
         let mut lowest = None;
-        // The kernel names one lock, the first of its list, which is not the lowest. So this asks again below that, once for each holder at
-        // most. At first a length of 0 means all bytes.
+        // The kernel names one lock, the first of its list, which is not the lowest. So this asks again below
+        // that, once for each holder at most. At first a length of 0 means all bytes.
         while lowest != Some(0) {
             let found = self.fcntl(libc::F_OFD_GETLK, libc::F_WRLCK, 0, lowest.unwrap_or(0))?;
             let start = u64::try_from(found.l_start).unwrap_or(0);

@@ -1,10 +1,10 @@
 //! [`Fs`] on the operating system.
 
-use super::directory::{At, Directory};
+use super::dir_descriptor::{At, Directory};
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
 use super::real_lock;
-use super::seam::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
+use super::traits::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::{Error, IoOp, Result};
 use rustix::fs::{AtFlags, OFlags, Stat};
 use rustix::io::Errno;
@@ -15,7 +15,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The operating system's files. New ones have the permissions that the process's mask leaves; [`with_mode`](Fs::with_mode) chooses others.
+/// The operating system's files. New ones have the permissions that the process's mask leaves;
+/// [`with_mode`](Fs::with_mode) chooses others.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealFs;
 
@@ -163,7 +164,8 @@ impl<T: OnDisk> Fs for T {
 
     fn open(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
         let file = at(self, path).open_regular(OFlags::RDONLY, path)?;
-        // Point reads need one block, and scans request large ranges themselves: the kernel's read-ahead would only read more.
+        // Point reads need one block, and scans request large ranges themselves: the kernel's read-ahead
+        // would only read more.
         #[cfg(target_os = "linux")]
         let _ = rustix::fs::fadvise(&file, 0, None, rustix::fs::Advice::Random);
         Ok(Arc::new(RealFile { path: path.to_path_buf(), file }))

@@ -1,8 +1,8 @@
 //! Locks on the operating system's files.
 
-use super::directory::At;
+use super::dir_descriptor::At;
 use super::process::Process;
-use super::seam::{LockGuard, LockMode};
+use super::traits::{LockGuard, LockMode};
 use crate::error::{Error, IoOp, Result};
 use rustix::fs::{AtFlags, OFlags};
 use std::fs::{File, TryLockError};
@@ -31,8 +31,9 @@ impl LockGuard for RealLock {
 }
 
 impl Drop for RealLock {
-    /// Unlocks explicitly: after a mere close, a process that was forked meanwhile and has not called exec yet would keep the lock.
-    /// That process itself only closes the file: it shares the lock, so unlocking would release that of its parent.
+    /// Unlocks explicitly: after a mere close, a process that was forked meanwhile and has not called exec
+    /// yet would keep the lock. That process itself only closes the file: it shares the lock, so unlocking
+    /// would release that of its parent.
     fn drop(&mut self) {
         if self.process.is_current() {
             let _ = self.file.unlock(); // Fails only if the lock is not held.
@@ -40,8 +41,9 @@ impl Drop for RealLock {
     }
 }
 
-/// Locks the file at `at`. Whoever held the lock before may have removed or replaced the file between its opening and its locking; then
-/// the lock is worth nothing, and the file that is there now is locked. `mode` is that of a new file, and `path` is for messages.
+/// Locks the file at `at`. Whoever held the lock before may have removed or replaced the file between its
+/// opening and its locking; then the lock is worth nothing, and the file that is there now is locked. `mode`
+/// is that of a new file, and `path` is for messages.
 pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> Result<Box<dyn LockGuard>> {
     for _ in 0..ATTEMPTS {
         let file = match lock_mode {
@@ -71,7 +73,8 @@ pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> 
     Err(Error::io(IoOp::Lock, path, why))
 }
 
-/// `None` if the file has appeared or disappeared meanwhile. Follows no symbolic link, which would create a file elsewhere.
+/// `None` if the file has appeared or disappeared meanwhile. Follows no symbolic link, which would create a
+/// file elsewhere.
 fn open_or_create(at: At<'_>, path: &Path, mode: Option<u32>) -> Result<Option<File>> {
     match at.open_regular(OFlags::WRONLY | OFlags::NOFOLLOW, path) {
         Err(Error::Io { source, .. }) if source.kind() == ErrorKind::NotFound => {}

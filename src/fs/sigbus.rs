@@ -1,15 +1,19 @@
-//! SIGBUS in our maps: raised when a thread touches a page that the file no longer has or that the disk cannot read.
+//! SIGBUS in our maps: raised when a thread touches a page that the file no longer has or that the disk
+//! cannot read.
 //!
 //! Without [`catch_sigbus`] it kills the process, as with any mapped file. With it:
 //! 1. Every map has a slot in a table of fixed size: its range in one atomic word, and a flag.
-//! 2. The handler looks up the faulting address. If it is in no map of ours, the previous handler gets the signal.
+//! 2. The handler looks up the faulting address. If it is in no map of ours, the previous handler gets the
+//!    signal.
 //! 3. Otherwise it sets the flag, *then* replaces the whole map with zero pages, and the thread continues.
-//! 4. Code that relies on mapped bytes calls [`WatchedRange::has_faulted`] *after* reading them. If it read a zero page, it sees the flag.
+//! 4. Code that relies on mapped bytes calls [`WatchedRange::has_faulted`] *after* reading them. If it read a
+//!    zero page, it sees the flag.
 //!
-//! A file truncated within a page raises no signal for that page: the kernel zeroes the rest of it. Only touching a later page does.
+//! A file truncated within a page raises no signal for that page: the kernel zeroes the rest of it. Only
+//! touching a later page does.
 //!
-//! The handler takes no lock and allocates nothing; it uses only atomics, mmap and sigaction. A range cannot leave the table during the
-//! lookup, because the faulting thread itself holds the map.
+//! The handler takes no lock and allocates nothing; it uses only atomics, mmap and sigaction. A range cannot
+//! leave the table during the lookup, because the faulting thread itself holds the map.
 
 use crate::error::{Error, IoOp, Result};
 use libc::{c_int, c_void, siginfo_t};
@@ -18,15 +22,18 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// More than Linux's default limit on mappings (vm.max_map_count is 65,530). The handler does not cover maps beyond this.
+/// More than Linux's default limit on mappings (vm.max_map_count is 65,530). The handler does not cover maps
+/// beyond this.
 const SLOTS: usize = 1 << 16;
-/// Low bits of a slot's word: the map's length in 4 KiB pages. The bits above hold the number of the first page.
+/// Low bits of a slot's word: the map's length in 4 KiB pages. The bits above hold the number of the first
+/// page.
 const LENGTH_BITS: u32 = 27;
 const PAGE_BITS: u32 = 12;
 /// Slots of a word of [`TAKEN`].
 const WORD: usize = u64::BITS as usize;
 
-/// "Action optional": memory is bad, but the signaled thread has not touched it (Linux, `asm-generic/siginfo.h`).
+/// "Action optional": memory is bad, but the signaled thread has not touched it (Linux,
+/// `asm-generic/siginfo.h`).
 const BUS_MCEERR_AO: c_int = 5;
 
 /// The range of each map; 0 in a free slot.
@@ -34,7 +41,8 @@ static RANGES: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static FAULTED: [AtomicBool; SLOTS] = [const { AtomicBool::new(false) }; SLOTS];
 /// One more than the highest slot ever used.
 static SLOTS_USED: AtomicUsize = AtomicUsize::new(0);
-/// A bit for each slot that is taken. No lock: a forked process would find it locked for good if another thread held it.
+/// A bit for each slot that is taken. No lock: a forked process would find it locked for good if another
+/// thread held it.
 static TAKEN: [AtomicU64; SLOTS / WORD] = [const { AtomicU64::new(0) }; SLOTS / WORD];
 /// A word of `TAKEN` before which few slots are free.
 static FREE_FROM: AtomicUsize = AtomicUsize::new(0);
@@ -44,16 +52,18 @@ static FAULTS: AtomicUsize = AtomicUsize::new(0);
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 static INSTALLED: Mutex<bool> = Mutex::new(false);
 
-/// Handles SIGBUS in the maps of this crate for the rest of the process's life. A filter whose file is truncated or unreadable then
-/// answers "maybe" instead of killing the process; it is counted, logged as a warning, and rebuilt within about a second.
+/// Handles SIGBUS in the maps of this crate for the rest of the process's life. A filter whose file is
+/// truncated or unreadable then answers "maybe" instead of killing the process; it is counted, logged as a
+/// warning, and rebuilt within about a second.
 ///
-/// **Not covered: truncation within a page.** The kernel fills the rest of that page with zeros and sends no signal, so a verified filter
-/// may answer "absent" for existing keys until a later page of the file is touched or the store is reopened. If other programs may
-/// truncate files of an open store, use [`Residency::Pinned`](crate::Residency::Pinned).
+/// **Not covered: truncation within a page.** The kernel fills the rest of that page with zeros and sends no
+/// signal, so a verified filter may answer "absent" for existing keys until a later page of the file is
+/// touched or the store is reopened. If other programs may truncate files of an open store, use
+/// [`Residency::Pinned`](crate::Residency::Pinned).
 ///
-/// Other SIGBUS signals go to the previous handler; without one, they kill the process as usual. Call this function once, after
-/// installing a handler of your own. A handler installed later receives all signals and should pass on those that it does not handle.
-/// Further calls do nothing.
+/// Other SIGBUS signals go to the previous handler; without one, they kill the process as usual. Call this
+/// function once, after installing a handler of your own. A handler installed later receives all signals and
+/// should pass on those that it does not handle. Further calls do nothing.
 ///
 /// # Errors
 /// [`Error::Io`] if the operating system refuses the handler.
@@ -72,7 +82,8 @@ pub fn catch_sigbus() -> Result<()> {
     PREVIOUS.store(previous, Ordering::Release);
     let handler: extern "C" fn(c_int, *mut siginfo_t, *mut c_void) = on_sigbus;
     let ours = action(handler as libc::sighandler_t, libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_RESTART);
-    // SAFETY: the handler does only what a handler may do (see the module's documentation), and has the signature that SA_SIGINFO asks for.
+    // SAFETY: the handler does only what a handler may do (see the module's documentation), and has the
+    // signature that SA_SIGINFO asks for.
     if unsafe { libc::sigaction(libc::SIGBUS, &ours, ptr::null_mut()) } != 0 {
         return Err(refused());
     }
@@ -85,11 +96,12 @@ pub(crate) fn sigbus_faults() -> Option<usize> {
     (!PREVIOUS.load(Ordering::Relaxed).is_null()).then(|| FAULTS.load(Ordering::Acquire))
 }
 
-/// Whether an access to any map of this crate has faulted before this call: if not, [`has_faulted`](WatchedRange::has_faulted) is false for
-/// each of them.
+/// Whether an access to any map of this crate has faulted before this call: if not,
+/// [`has_faulted`](WatchedRange::has_faulted) is false for each of them.
 #[inline]
 pub(crate) fn any_fault() -> bool {
-    // Keeps reads of the maps before the check. On the faulting thread itself, only the compiler could reorder them.
+    // Keeps reads of the maps before the check. On the faulting thread itself, only the compiler could
+    // reorder them.
     fence(Ordering::Acquire);
     FAULTS.load(Ordering::Acquire) != 0
 }
@@ -106,8 +118,8 @@ fn action(handler: libc::sighandler_t, flags: c_int) -> libc::sigaction {
 pub(super) struct WatchedRange(usize);
 
 impl WatchedRange {
-    /// Watches a mapped range. `None` if all slots are taken or the range does not fit a slot; in both cases the
-    /// handler does not cover it.
+    /// Watches a mapped range. `None` if all slots are taken or the range does not fit a slot; in both cases
+    /// the handler does not cover it.
     pub fn new(start: *const u8, bytes: usize) -> Option<Self> {
         let (page, pages) = (start.addr() as u64 >> PAGE_BITS, bytes.div_ceil(1 << PAGE_BITS) as u64);
         if page >> (u64::BITS - LENGTH_BITS) != 0 || pages >> LENGTH_BITS != 0 || pages == 0 {
@@ -164,8 +176,8 @@ fn give_back(slot: usize) {
 extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid structure to a handler with SA_SIGINFO, and SIGBUS fills the address.
     let (address, code) = unsafe { ((*info).si_addr().addr(), (*info).si_code) };
-    // A signal that was sent (by kill, say) and a notice of bad memory that nobody has read do not concern the current thread, so it need
-    // not hold the map.
+    // A signal that was sent (by kill, say) and a notice of bad memory that nobody has read do not concern
+    // the current thread, so it need not hold the map.
     let is_fault = code > 0 && code != BUS_MCEERR_AO;
     if !(is_fault && blank(address)) {
         pass_on(signal, info, context, is_fault);
@@ -194,10 +206,12 @@ fn blank(address: usize) -> bool {
 /// Replaces a map with pages that read as zeros and take no memory. `false` if the kernel refuses.
 ///
 /// # Safety
-/// The range is that of a live map, all of it, and whoever reads it does not rely on what it reads from now on.
+/// The range is that of a live map, all of it, and whoever reads it does not rely on what it reads from now
+/// on.
 pub(super) unsafe fn zero_pages(start: *mut c_void, bytes: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: nothing else is replaced. The new pages are readable like the old ones and are unmapped with the range.
+    // SAFETY: nothing else is replaced. The new pages are readable like the old ones and are unmapped with
+    // the range.
     unsafe { libc::mmap(start, bytes, libc::PROT_READ, flags, -1, 0) != libc::MAP_FAILED }
 }
 
@@ -210,8 +224,9 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void, is_fault: 
         // A fault cannot be ignored.
         libc::SIG_DFL | libc::SIG_IGN => {
             let default = action(libc::SIG_DFL, 0);
-            // SAFETY: both functions may be called in a handler, and the pointers are valid or may be null. A fault recurs when this
-            // returns; a signal that was sent is raised again and stays pending until then.
+            // SAFETY: both functions may be called in a handler, and the pointers are valid or may be null. A
+            // fault recurs when this returns; a signal that was sent is raised again and stays pending until
+            // then.
             unsafe {
                 libc::sigaction(signal, &default, ptr::null_mut());
                 if !is_fault {

@@ -8,13 +8,15 @@ use std::borrow::Cow;
 use std::fmt;
 use std::str::FromStr;
 
-/// Which differences between keys to ignore. Declared when a guard is built and stored in it; opening the guard with another one fails.
+/// Which differences between keys to ignore. Declared when a guard is built and stored in it; opening the
+/// guard with another one fails.
 ///
-/// It must be at least as coarse as the database's own equality: keys that the database treats as equal must be equal here, or
-/// the guard would say no to a key that exists. A coarser one is safe, and says "maybe" slightly more often. So a `NOCASE` column of SQLite
-/// or a `citext` column of PostgreSQL needs `fold_case`, a `CHAR(n)` or `RTRIM` column
-/// [`trim_padding`](Self::trim_padding), a column of integers [`integers`](Self::integers), and one of uuids [`uuids`](Self::uuids).
-/// Folding case needs the cargo feature `unicode`; without it, guards that fold case cannot be opened.
+/// It must be at least as coarse as the database's own equality: keys that the database treats as equal must
+/// be equal here, or the guard would say no to a key that exists. A coarser one is safe, and says "maybe"
+/// slightly more often. So a `NOCASE` column of SQLite or a `citext` column of PostgreSQL needs `fold_case`,
+/// a `CHAR(n)` or `RTRIM` column [`trim_padding`](Self::trim_padding), a column of integers
+/// [`integers`](Self::integers), and one of uuids [`uuids`](Self::uuids). Folding case needs the cargo
+/// feature `unicode`; without it, guards that fold case cannot be opened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Canonical {
     pub(super) fold: bool,
@@ -39,18 +41,18 @@ impl Canonical {
     /// Every byte counts.
     pub const EXACT: Canonical = Canonical { fold: false, pad: false, any: false, values: Values::Texts };
 
-    /// Ignores letter case and the different ways in which Unicode can spell a letter: canonical caseless matching (The
-    /// Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8 without NUL, where SQLite's
-    /// `NOCASE` stops comparing. In addition, i with and without a dot are equal in both cases: which of them are each
-    /// other's capitals depends on the database's locale.
+    /// Ignores letter case and the different ways in which Unicode can spell a letter: canonical caseless
+    /// matching (The Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8
+    /// without NUL, where SQLite's `NOCASE` stops comparing. In addition, i with and without a dot are equal
+    /// in both cases: which of them are each other's capitals depends on the database's locale.
     #[cfg(feature = "unicode")]
     pub const fn fold_case(self) -> Self {
         Canonical { fold: true, ..self }
     }
 
-    /// Accepts keys whose case cannot be folded (not UTF-8, or with a NUL), and treats them as one key: while a row has any of them, each of
-    /// them is "maybe". Without this they are refused, and a table that contains one cannot be guarded. Only useful with
-    /// [`fold_case`](Self::fold_case).
+    /// Accepts keys whose case cannot be folded (not UTF-8, or with a NUL), and treats them as one key: while
+    /// a row has any of them, each of them is "maybe". Without this they are refused, and a table that
+    /// contains one cannot be guarded. Only useful with [`fold_case`](Self::fold_case).
     #[cfg(feature = "unicode")]
     pub const fn take_unfoldable(self) -> Self {
         Canonical { any: true, ..self }
@@ -61,14 +63,14 @@ impl Canonical {
         Canonical { pad: true, ..self }
     }
 
-    /// Treats all spellings of an integer as one key, as a column of integers does: `5`, `05`, `+5`, ` 5 `, `5.0`, and PostgreSQL's `0x5`
-    /// and `1_000`. A key that is not a number is left as it is.
+    /// Treats all spellings of an integer as one key, as a column of integers does: `5`, `05`, `+5`, ` 5 `,
+    /// `5.0`, and PostgreSQL's `0x5` and `1_000`. A key that is not a number is left as it is.
     pub const fn integers(self) -> Self {
         Canonical { values: Values::Integers, ..self }
     }
 
-    /// Treats all spellings of a uuid as one key: in upper or lower case, with or without braces and hyphens. A key that is not a uuid is
-    /// left as it is.
+    /// Treats all spellings of a uuid as one key: in upper or lower case, with or without braces and hyphens.
+    /// A key that is not a uuid is left as it is.
     pub const fn uuids(self) -> Self {
         Canonical { values: Values::Uuids, ..self }
     }
@@ -78,7 +80,8 @@ impl Canonical {
         self.and(other) == *self
     }
 
-    /// Ignores the differences that either of the two ignores. Integers and uuids exclude each other: those of `other` win.
+    /// Ignores the differences that either of the two ignores. Integers and uuids exclude each other: those
+    /// of `other` win.
     pub fn and(self, other: Canonical) -> Self {
         let values = if other.values == Values::Texts { self.values } else { other.values };
         Canonical {
@@ -92,8 +95,9 @@ impl Canonical {
     /// The one spelling that stands for all equal keys.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key that is not UTF-8 or has a NUL, when case is folded; and, for integers, for a number that is
-    /// not spelled as a 64-bit integer: `5.5`, `1e3`, or one that is too large.
+    /// [`Error::InvalidArgument`] for a key that is not UTF-8 or has a NUL, when case is folded; and, for
+    /// integers, for a number that is not spelled as a 64-bit integer: `5.5`, `1e3`, or one that is too
+    /// large.
     pub fn apply<'k>(&self, key: &'k [u8]) -> Result<Cow<'k, [u8]>> {
         match self.values {
             Values::Texts => {}
@@ -133,12 +137,10 @@ impl Canonical {
 
     /// Whether this build can apply it.
     pub(super) fn check_features(&self) -> Result<()> {
-        match self.fold && cfg!(not(feature = "unicode")) {
-            true => Err(Error::FeatureMissing {
-                what: format!("the canonical form \"{self}\""),
-                feature: "unicode",
-            }),
-            false => Ok(()),
+        if self.fold && cfg!(not(feature = "unicode")) {
+            Err(Error::FeatureMissing { what: format!("the canonical form \"{self}\""), feature: "unicode" })
+        } else {
+            Ok(())
         }
     }
 }
@@ -170,10 +172,7 @@ impl fmt::Display for Canonical {
         let words =
             [self.fold.then_some("fold"), self.pad.then_some("pad"), self.any.then_some("any"), values];
         let words: Vec<&str> = words.into_iter().flatten().collect();
-        match words.is_empty() {
-            true => f.write_str("exact"),
-            false => f.write_str(&words.join(",")),
-        }
+        if words.is_empty() { f.write_str("exact") } else { f.write_str(&words.join(",")) }
     }
 }
 

@@ -39,7 +39,8 @@ impl Changes {
         self.push(ChangeKind::Remove, key.as_ref())
     }
 
-    /// Replaces the guard's note together with the changes: the caller's position in the stream that they come from. Up to 64 MiB.
+    /// Replaces the guard's note together with the changes: the caller's position in the stream that they
+    /// come from. Up to 64 MiB.
     pub fn note(&mut self, note: impl Into<Vec<u8>>) -> &mut Self {
         self.note = Some(note.into());
         self

@@ -19,8 +19,8 @@ pub(super) fn fold(key: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     Ok(Cow::Owned(folded.into_bytes()))
 }
 
-/// Takes the dots above off every i, and makes the dotless i an i. Unicode folds \u{130} to an i with a dot, but the C library's
-/// `lower()` folds it to a plain one, and in Turkish locales I is the capital of \u{131}.
+/// Takes the dots above off every i, and makes the dotless i an i. Unicode folds \u{130} to an i with a dot,
+/// but the C library's `lower()` folds it to a plain one, and in Turkish locales I is the capital of \u{131}.
 fn one_i(folded: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     let mut on_i = false;
     folded.filter_map(move |c| match c {
@@ -47,7 +47,8 @@ mod tests {
     #[test]
     fn case_and_spelling_are_folded_as_unicode_says() {
         let fold = Canonical::EXACT.fold_case();
-        // The Unicode Standard, 3.13 and SpecialCasing: sharp s, final sigma, ligatures, composed and decomposed letters.
+        // The Unicode Standard, 3.13 and SpecialCasing: sharp s, final sigma, ligatures, composed and
+        // decomposed letters.
         for (a, b) in [
             ("ABBA", "abba"),
             ("Straße", "STRASSE"),

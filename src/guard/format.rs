@@ -1,4 +1,5 @@
-//! The format of `GUARD`, the file with a guard's settings and the number of its live store. Integers are little-endian.
+//! The format of `GUARD`, the file with a guard's settings and the number of its live store. Integers are
+//! little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMGRD\n"
@@ -13,20 +14,28 @@
 //! 48  4  CRC-32 of bytes 0..48
 //! ```
 //!
-//! - *version*: 2. In every version, magic and version are at these offsets, and the file ends with the CRC-32 of all bytes before it.
-//! - *bytes per key hash*: 8 or 16, the width of the key's SipHash-1-3. The hashes are the keys of the store, big-endian.
-//! - *canonical form*: bit 0, letter case and Unicode spelling; bit 1, trailing spaces; bit 2, spellings of an integer; bit 3, spellings of a
-//!   uuid; bit 4, keys that cannot be folded are all equal. Bits 2 and 3 exclude each other. Any other bit is from a later version.
-//! - *filter policy*: code 0, no filters, number 0; 1, average bits per key, and 2, false-positive rate, both IEEE 754; 3, bytes of
-//!   memory; 4, bits per key of blocked Bloom filters, IEEE 754. Any greater code is from a later version.
-//! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). Any greater code is from a later version. Removing a key decrements the count of every key with the same hash, so nobody may
-//!   be able to choose colliding keys: the hash is a pseudorandom function under a secret key. Version 1 had XXH3, whose seed does not
-//!   help: collisions can be prepared without knowing it (`tests/guard/chosen_keys.rs`).
-//! - *secret key*: 128 bits of the operating system's random numbers, drawn when the guard is built and never shown.
-//! - *generation*: the keys are in the store `NNNNNN.keys` with this number. A refresh writes the next one and then replaces this file.
+//! - *version*: 2. In every version, magic and version are at these offsets, and the file ends with the
+//!   CRC-32 of all bytes before it.
+//! - *bytes per key hash*: 8 or 16, the width of the key's SipHash-1-3. The hashes are the keys of the store,
+//!   big-endian.
+//! - *canonical form*: bit 0, letter case and Unicode spelling; bit 1, trailing spaces; bit 2, spellings of
+//!   an integer; bit 3, spellings of a uuid; bit 4, keys that cannot be folded are all equal. Bits 2 and 3
+//!   exclude each other. Any other bit is from a later version.
+//! - *filter policy*: code 0, no filters, number 0; 1, average bits per key, and 2, false-positive rate, both
+//!   IEEE 754; 3, bytes of memory; 4, bits per key of blocked Bloom filters, IEEE 754. Any greater code is
+//!   from a later version.
+//! - *hash code*: 4, SipHash-1-3 ([`crate::hash`]). Any greater code is from a later version. Removing a key
+//!   decrements the count of every key with the same hash, so nobody may be able to choose colliding keys:
+//!   the hash is a pseudorandom function under a secret key. Version 1 had XXH3, whose seed does not help:
+//!   collisions can be prepared without knowing it (`tests/guard/chosen_keys.rs`).
+//! - *secret key*: 128 bits of the operating system's random numbers, drawn when the guard is built and never
+//!   shown.
+//! - *generation*: the keys are in the store `NNNNNN.keys` with this number. A refresh writes the next one
+//!   and then replaces this file.
 //!
-//! In the store, a key of exactly the hash's length is a hash, and its value is the number of rows with that hash: a varint, or empty
-//! for one row. Longer keys begin with a zero byte for each byte of a hash, followed by a tag:
+//! In the store, a key of exactly the hash's length is a hash, and its value is the number of rows with that
+//! hash: a varint, or empty for one row. Longer keys begin with a zero byte for each byte of a hash, followed
+//! by a tag:
 //!
 //! ```text
 //! 't', stripe u8        rows and keys of the hashes whose last byte modulo 64 is the stripe: two varints
@@ -36,20 +45,20 @@
 
 use super::canonical::{Canonical, Values};
 use crate::codec::{Decoder, Encode, crc32};
-use crate::engine::storage::names::is_of_a_store;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockMode, LockedFs, open_dir};
+use crate::fs::Fs;
 use crate::hash::{KeyHash, KeyHasher, is_newer_code};
 use crate::options::{FilterPolicy, Objective};
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// The settings file.
 pub(super) const SETTINGS: &str = "GUARD";
-const FRESH: &str = "GUARD.new";
+/// The settings file while it is written.
+pub(super) const FRESH: &str = "GUARD.new";
 /// Locked while a guard is open.
 pub(super) const LOCK: &str = "LOCK";
-const GENERATION_SUFFIX: &str = ".keys";
+/// What the name of a generation's store ends with, after its number.
+pub(super) const GENERATION_SUFFIX: &str = ".keys";
 /// The temporary file of a sort.
 pub(super) const SORT: &str = "hashes.run";
 
@@ -76,9 +85,9 @@ pub(super) const NOTE: u8 = b'n';
 /// How wide a guard's key hashes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum HashWidth {
-    /// 8 bytes: among a billion keys, one missing key in 18 billion shares a hash with an existing one. For guards whose keys are removed
-    /// only after the database has removed them, as with a [`Source`](super::Source): whoever can remove missing keys, billions of them,
-    /// can hit an existing one.
+    /// 8 bytes: among a billion keys, one missing key in 18 billion shares a hash with an existing one. For
+    /// guards whose keys are removed only after the database has removed them, as with a
+    /// [`Source`](super::Source): whoever can remove missing keys, billions of them, can hit an existing one.
     Bits64,
     /// 16 bytes: no collisions in practice, for twice the disk space. The filters are the same.
     #[default]
@@ -260,46 +269,6 @@ fn canonical_from_bits(bits: u8) -> Option<Canonical> {
         _ => return None,
     };
     Some(Canonical { fold: bits & FOLD != 0, pad: bits & PAD != 0, any: bits & ANY != 0, values })
-}
-
-/// Whether an interrupted build or refresh may have left this name: a store of keys, settings not yet in place, or a temporary file.
-pub(super) fn is_leftover(name: &str) -> bool {
-    name == FRESH || name == SORT || is_generation(name)
-}
-
-fn is_generation(name: &str) -> bool {
-    let number = name.strip_suffix(GENERATION_SUFFIX);
-    number.is_some_and(|number| number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit()))
-}
-
-/// Removes what an interrupted build or refresh has left: everything except the live store.
-pub(super) fn remove_leftovers(fs: &Arc<dyn Fs>, dir: &Path, live: &str) -> Result<()> {
-    for name in fs.list(dir)?.into_iter().filter(|name| name != live && is_leftover(name)) {
-        let path = dir.join(&name);
-        match is_generation(&name) {
-            true => remove_store(fs, &path)?,
-            false => fs.remove(&path)?,
-        }
-    }
-    Ok(())
-}
-
-/// Removes the store of a generation, which nobody may have open. A file that is no store's stays, and so does the directory.
-pub(super) fn remove_store(named: &Arc<dyn Fs>, path: &Path) -> Result<()> {
-    let fs = open_dir(named, path)?;
-    let lock_path = path.join(LOCK);
-    let lock = fs.lock(&lock_path, LockMode::Exclusive)?;
-    let fs = LockedFs::wrap(fs, path, LOCK, &*lock);
-    let (own, foreign): (Vec<_>, Vec<_>) = fs.list(path)?.into_iter().partition(|name| is_of_a_store(name));
-    for name in own.iter().filter(|name| *name != LOCK) {
-        fs.remove(&path.join(name))?;
-    }
-    fs.remove(&lock_path)?;
-    if let Some(name) = foreign.first() {
-        tracing::warn!(path = %path.display(), name, "a directory of old keys stays, because it has a file of somebody else");
-        return Ok(());
-    }
-    named.remove_dir(path)
 }
 
 /// The code of a filter policy, and its parameter.

@@ -1,4 +1,5 @@
-//! One generation of a guard: a store of key hashes with their counts, the totals, the keys known to be absent, and the note.
+//! One generation of a guard: a store of key hashes with their counts, the totals, the keys known to be
+//! absent, and the note.
 
 use super::changes::ChangeKind;
 use super::format::{HashWidth, KNOWN_ABSENT, NOTE, Settings, TOTALS};
@@ -23,7 +24,8 @@ pub(super) struct Generation {
     pub number: u64,
     path: PathBuf,
     width: HashWidth,
-    /// This generation may already lack rows deleted by transactions that began before this epoch; see `refresh.rs`.
+    /// This generation may already lack rows deleted by transactions that began before this epoch; see
+    /// `refresh.rs`.
     pub since: u64,
     totals: [Totals; STRIPES],
     /// Known false positives. Changed under the lock of the hash's stripe.
@@ -125,8 +127,9 @@ impl Generation {
         }
     }
 
-    /// Applies changes in order, all or none. Returns for each whether it changed a count, which removing a missing key and
-    /// [`InsertNew`](ChangeKind::InsertNew) of an existing one do not. The caller holds the locks of all their stripes.
+    /// Applies changes in order, all or none. Returns for each whether it changed a count, which removing a
+    /// missing key and [`InsertNew`](ChangeKind::InsertNew) of an existing one do not. The caller holds the
+    /// locks of all their stripes.
     pub fn apply(
         &self,
         changes: &[(StoredHash, ChangeKind)],
@@ -254,7 +257,8 @@ impl Generation {
         }
     }
 
-    /// Remembers that the database does not have a key, unless the guard itself knows a row with it. The caller holds the stripe's lock.
+    /// Remembers that the database does not have a key, unless the guard itself knows a row with it. The
+    /// caller holds the stripe's lock.
     pub fn add_known_absent(&self, hash: StoredHash) -> Result<bool> {
         if self.known_absent_len.load(Relaxed) >= self.known_absent_max || self.count(hash)? > 0 {
             return Ok(false);
@@ -280,10 +284,7 @@ impl Generation {
                 Err(error) => return Some(Err(error)),
             };
             let hash = StoredHash::from_bytes(&key, self.width)?;
-            let count = match value.is_empty() {
-                true => Some(1),
-                false => Decoder::new(&value).varint(),
-            };
+            let count = if value.is_empty() { Some(1) } else { Decoder::new(&value).varint() };
             Some(count.map(|count| (hash, count)).ok_or_else(|| self.damaged("invalid row count")))
         })
     }

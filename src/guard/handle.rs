@@ -12,7 +12,8 @@ use crate::sync::lock;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open guard. A clone is another handle to the same guard, to share between threads; dropping the last one closes the guard.
+/// An open guard. A clone is another handle to the same guard, to share between threads; dropping the last
+/// one closes the guard.
 ///
 /// One process at a time has a guard open for writing. Lookups never wait for changes or a refresh.
 #[derive(Clone)]
@@ -29,9 +30,10 @@ impl Guard {
         &self.shared
     }
 
-    /// Whether a row may have this key, from memory alone. [`Verdict::Absent`] is certain. A key that the guard's [`Canonical`] form does
-    /// not allow (one that is not UTF-8, when case is folded) is "maybe": the database decides. So is every key in a process that was forked
-    /// from the one that opened the guard, because what is inserted there is not known here.
+    /// Whether a row may have this key, from memory alone. [`Verdict::Absent`] is certain. A key that the
+    /// guard's [`Canonical`] form does not allow (one that is not UTF-8, when case is folded) is "maybe": the
+    /// database decides. So is every key in a process that was forked from the one that opened the guard,
+    /// because what is inserted there is not known here.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let verdict = match self.shared.hash(key.as_ref()) {
@@ -43,7 +45,8 @@ impl Guard {
         verdict
     }
 
-    /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Fetches the filter lines of many keys at once.
+    /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Fetches the filter lines
+    /// of many keys at once.
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         let hashes: Vec<Result<StoredHash>> = keys.iter().map(|key| self.shared.hash(key.as_ref())).collect();
         let valid: Vec<StoredHash> = hashes.iter().flatten().copied().collect();
@@ -58,11 +61,12 @@ impl Guard {
         verdicts
     }
 
-    /// Whether a row has this key, as far as the guard knows: resolves a "maybe" without the database. May read a block from disk.
+    /// Whether a row has this key, as far as the guard knows: resolves a "maybe" without the database. May
+    /// read a block from disk.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not allow; the
-    /// errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not
+    /// allow; the errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.count(key)? > 0)
     }
@@ -78,10 +82,11 @@ impl Guard {
     }
 
     /// Reports that the database does not have a key for which the guard said "maybe". With
-    /// [`GuardOptions::known_absent`](super::GuardOptions::known_absent), the guard remembers the key and answers
-    /// "absent" until a row with this key is inserted, like the whitelist of known false positives beside a spam
-    /// filter. Returns whether the guard now remembers the key. It does not if the list is full, or if the guard counts
-    /// a row with this key: the row may be about to be committed, or may have been removed without telling the guard.
+    /// [`GuardOptions::known_absent`](super::GuardOptions::known_absent), the guard remembers the key and
+    /// answers "absent" until a row with this key is inserted, like the whitelist of known false positives
+    /// beside a spam filter. Returns whether the guard now remembers the key. It does not if the list is
+    /// full, or if the guard counts a row with this key: the row may be about to be committed, or may have
+    /// been removed without telling the guard.
     ///
     /// # Errors
     /// The errors of [`contains`](Self::contains) and [`insert`](Self::insert).
@@ -106,7 +111,8 @@ impl Guard {
         self.shared.settings.canonical
     }
 
-    /// The note that the last [`Changes::note`](super::Changes::note) wrote: a caller's position in a stream of changes.
+    /// The note that the last [`Changes::note`](super::Changes::note) wrote: a caller's position in a stream
+    /// of changes.
     ///
     /// # Errors
     /// The errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
@@ -115,8 +121,9 @@ impl Guard {
         self.shared.live.load_full().note()
     }
 
-    /// Makes every answer "maybe", for all handles to this guard, until [`resume`](Self::resume). For a caller that learns that the
-    /// guard may lack rows, and will [`refresh`](Self::refresh) it. Not stored on disk.
+    /// Makes every answer "maybe", for all handles to this guard, until [`resume`](Self::resume). For a
+    /// caller that learns that the guard may lack rows, and will [`refresh`](Self::refresh) it. Not stored on
+    /// disk.
     pub fn suspend(&self) {
         self.shared.suspended.store(true, Ordering::Release);
     }

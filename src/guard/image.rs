@@ -5,7 +5,7 @@ use super::handle::Guard;
 use super::options::GuardOptions;
 use crate::engine::copies::file_set::FileSet;
 use crate::error::Result;
-use crate::fs::{Fs, Presented, PresentedFs, ReadFile};
+use crate::fs::{Fs, ReadFile, ReadOnlyTreeFs, TreeFile};
 use crate::id::{FileId, FileKind};
 use crate::manifest::MANIFEST;
 use crate::sidecar::Residency;
@@ -15,15 +15,17 @@ use std::sync::Arc;
 
 /// What lookups need of a guard, as of one moment: its filters, but no keys, about a twentieth of its files.
 ///
-/// [`Guard::image`] takes one. It stays valid however the guard changes, except that a refresh removes the files of the image: reading
-/// them is then an error, and a new image has to be taken. Once all parts have been copied, [`from_parts`](Self::from_parts) and
-/// [`GuardOptions::open_image`] make a read-only guard of them, anywhere. **The settings contain the secret key of the guard's hashes**:
-/// who has them can search for keys that collide.
+/// [`Guard::image`] takes one. It stays valid however the guard changes, except that a refresh removes the
+/// files of the image: reading them is then an error, and a new image has to be taken. Once all parts have
+/// been copied, [`from_parts`](Self::from_parts) and [`GuardOptions::open_image`] make a read-only guard of
+/// them, anywhere. **The settings contain the secret key of the guard's hashes**: who has them can search for
+/// keys that collide.
 #[derive(Clone)]
 pub struct GuardImage {
     settings: Vec<u8>,
     manifest: Vec<u8>,
-    /// By the number of the segment. The file may not exist: without a filter, a segment's keys are all "maybe".
+    /// By the number of the segment. The file may not exist: without a filter, a segment's keys are all
+    /// "maybe".
     filters: BTreeMap<u64, Option<PathBuf>>,
     fs: Arc<dyn Fs>,
     /// Keeps the files.
@@ -61,9 +63,9 @@ impl Guard {
 }
 
 impl GuardImage {
-    /// An image whose parts have been copied: [`settings`](Self::settings), [`manifest`](Self::manifest), and the files of
-    /// [`filters`](Self::filters) with their numbers, `None` for those that were not there. Nobody may change the files while a
-    /// guard has them open.
+    /// An image whose parts have been copied: [`settings`](Self::settings), [`manifest`](Self::manifest), and
+    /// the files of [`filters`](Self::filters) with their numbers, `None` for those that were not there.
+    /// Nobody may change the files while a guard has them open.
     pub fn from_parts(settings: Vec<u8>, manifest: Vec<u8>, filters: BTreeMap<u64, Option<PathBuf>>) -> Self {
         let fs = Arc::new(crate::fs::RealFs);
         // The working directory may change before a filter is opened.
@@ -82,7 +84,8 @@ impl GuardImage {
         &self.manifest
     }
 
-    /// The numbers of the filters. Those of one [generation](Self::generation) with the same number have the same keys in every image.
+    /// The numbers of the filters. Those of one [generation](Self::generation) with the same number have the
+    /// same keys in every image.
     pub fn filters(&self) -> impl Iterator<Item = u64> {
         self.filters.keys().copied()
     }
@@ -102,7 +105,8 @@ impl GuardImage {
     /// A number that tells guards apart, but not the copies and the generations of one guard.
     ///
     /// # Errors
-    /// [`Error::Corruption`](crate::Error::Corruption) or [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion) for settings that are not a guard's.
+    /// [`Error::Corruption`](crate::Error::Corruption) or
+    /// [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion) for settings that are not a guard's.
     pub fn guard_id(&self) -> Result<u64> {
         Ok(self.decode_settings()?.hasher.hash(b"the id of this guard"))
     }
@@ -121,18 +125,20 @@ impl GuardImage {
 }
 
 impl GuardOptions {
-    /// Opens an image as a read-only guard, with filters mapped from their files. Lookups answer as those of the guard at the moment of the image,
-    /// except that remembered false positives are "maybe". There are no keys: [`Guard::contains`] and [`Guard::count`] are errors, and
-    /// [`GuardStats`](super::GuardStats) has no rows and keys. A damaged filter, or one of other keys, makes its keys "maybe".
+    /// Opens an image as a read-only guard, with filters mapped from their files. Lookups answer as those of
+    /// the guard at the moment of the image, except that remembered false positives are "maybe". There are no
+    /// keys: [`Guard::contains`] and [`Guard::count`] are errors, and [`GuardStats`](super::GuardStats) has
+    /// no rows and keys. A damaged filter, or one of other keys, makes its keys "maybe".
     ///
     /// # Errors
-    /// [`Error::Corruption`](crate::Error::Corruption) or [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion) for damaged settings or
-    /// a damaged manifest; [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range.
+    /// [`Error::Corruption`](crate::Error::Corruption) or
+    /// [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion) for damaged settings or a damaged
+    /// manifest; [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an option out of range.
     pub fn open_image(self, image: &GuardImage) -> Result<Guard> {
         let settings = image.decode_settings()?;
         let dir = Path::new("image");
         let store = settings.store(dir);
-        let bytes = |bytes: &[u8]| Presented::Bytes(bytes.into());
+        let bytes = |bytes: &[u8]| TreeFile::Bytes(bytes.into());
         let mut files = BTreeMap::from([
             (dir.join(SETTINGS), bytes(&image.settings)),
             (dir.join(LOCK), bytes(&[])),
@@ -140,12 +146,12 @@ impl GuardOptions {
         ]);
         for (&number, filter) in &image.filters {
             let name = |kind| store.join(FileId(number).file_name(kind));
-            files.insert(name(FileKind::Segment), Presented::Missing);
+            files.insert(name(FileKind::Segment), TreeFile::Missing);
             if let Some(path) = filter {
-                files.insert(name(FileKind::Filter), Presented::File(path.clone()));
+                files.insert(name(FileKind::Filter), TreeFile::File(path.clone()));
             }
         }
-        let fs = Arc::new(PresentedFs { fs: Arc::clone(&image.fs), files });
+        let fs = Arc::new(ReadOnlyTreeFs { fs: Arc::clone(&image.fs), files });
         let mut options = self.filesystem(fs).read_only(true);
         options.store = options.store.residency(Residency::Mapped);
         options.store.has_segments = false;

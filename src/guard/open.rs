@@ -1,10 +1,11 @@
 //! Building and opening a guard.
 
 use super::counters::GuardCounters;
-use super::format::{LOCK, SETTINGS, Settings, is_leftover, remove_leftovers};
+use super::format::{LOCK, SETTINGS, Settings};
 use super::generation::Generation;
 use super::handle::Guard;
 use super::hash_sorter::HashSorter;
+use super::leftovers::{is_leftover, remove_leftovers};
 use super::options::GuardOptions;
 use super::shared::{InFlight, Shared};
 use super::source::{Source, check_equality};
@@ -38,12 +39,13 @@ impl Guard {
 }
 
 impl GuardOptions {
-    /// Builds a guard in the directory `path`, which must be missing or empty, from the key of every row, in any order. Sorts in 256 MiB
-    /// of memory, and on disk beyond that.
+    /// Builds a guard in the directory `path`, which must be missing or empty, from the key of every row, in
+    /// any order. Sorts in 256 MiB of memory, and on disk beyond that.
     ///
     /// # Errors
-    /// [`Error::NotAGuard`] if there is already something at `path`, [`Error::InvalidArgument`] for a key that the canonical form does not
-    /// allow or an option out of range, [`Error::Io`]. At most an empty directory is then left at `path`.
+    /// [`Error::NotAGuard`] if there is already something at `path`, [`Error::InvalidArgument`] for a key
+    /// that the canonical form does not allow or an option out of range, [`Error::Io`]. At most an empty
+    /// directory is then left at `path`.
     pub fn build<K: AsRef<[u8]>>(
         self,
         path: impl AsRef<Path>,
@@ -55,12 +57,13 @@ impl GuardOptions {
         })
     }
 
-    /// Builds a guard of a database's keys, as [`build`](Self::build) does. Unless [`canonical`](Self::canonical) is given, the guard
-    /// treats keys as equal when the database's column does ([`Guard::canonical`] returns the form).
+    /// Builds a guard of a database's keys, as [`build`](Self::build) does. Unless
+    /// [`canonical`](Self::canonical) is given, the guard treats keys as equal when the database's column
+    /// does ([`Guard::canonical`] returns the form).
     ///
     /// # Errors
-    /// The errors of [`build`](Self::build) and of the database, and [`Error::InvalidArgument`] when the database
-    /// treats keys as equal that the guard would distinguish ([`Source::equality`]).
+    /// The errors of [`build`](Self::build) and of the database, and [`Error::InvalidArgument`] when the
+    /// database treats keys as equal that the guard would distinguish ([`Source::equality`]).
     pub fn build_from(self, path: impl AsRef<Path>, source: &mut dyn Source) -> Result<Guard> {
         let canonical = self.canonical.unwrap_or_else(|| source.equality());
         check_equality(canonical, source)?;
@@ -113,7 +116,8 @@ impl GuardOptions {
     /// # Errors
     /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one;
     /// [`Error::FeatureMissing`] if its canonical form folds case and this build lacks the feature `unicode`;
-    /// [`Error::Locked`] while it is open elsewhere; [`Error::Corruption`] when its settings or its log are damaged.
+    /// [`Error::Locked`] while it is open elsewhere; [`Error::Corruption`] when its settings or its log are
+    /// damaged.
     pub fn open(mut self, path: impl AsRef<Path>) -> Result<Guard> {
         self.store.validate()?;
         let (dir, named) = (&*self.fs.absolute(path.as_ref())?, self.named_fs());
@@ -131,7 +135,8 @@ impl GuardOptions {
             fs = LockedFs::wrap(fs, dir, LOCK, &*lock);
         }
         self = self.filesystem(Arc::clone(&fs));
-        let mut settings = Settings::read(&*fs, dir)?; // Again: a refresh may have ended while this waited for the lock.
+        // Again: a refresh may have ended while this waited for the lock.
+        let mut settings = Settings::read(&*fs, dir)?;
         settings.policy = self.policy.unwrap_or(settings.policy);
         let unusable = |what| Error::NotAGuard { path: dir.to_path_buf(), what };
         settings.canonical.check_features()?;

@@ -8,8 +8,8 @@ use crate::sidecar::Residency;
 use crate::{Durability, FilterPolicy, Options};
 use std::sync::Arc;
 
-/// Options of a guard. `canonical` and `hash_width` are fixed when it is built, and `filter_policy` is kept until another one is given; the
-/// others may differ each time it is opened.
+/// Options of a guard. `canonical` and `hash_width` are fixed when it is built, and `filter_policy` is kept
+/// until another one is given; the others may differ each time it is opened.
 #[derive(Debug, Clone)]
 pub struct GuardOptions {
     /// `None`: the source's, or the one that the guard was built with.
@@ -54,9 +54,9 @@ impl GuardOptions {
         Self::default()
     }
 
-    /// Which keys are equal. Default: for a guard built from a database, those that the column treats as equal
-    /// ([`Source::equality`](super::Source::equality)); for any other new guard, exact equality; when opening a guard, the form that it was
-    /// built with. Opening it with any other form is an error.
+    /// Which keys are equal. Default: for a guard built from a database, those that the column treats as
+    /// equal ([`Source::equality`](super::Source::equality)); for any other new guard, exact equality; when
+    /// opening a guard, the form that it was built with. Opening it with any other form is an error.
     pub fn canonical(mut self, canonical: Canonical) -> Self {
         self.canonical = Some(canonical);
         self
@@ -68,29 +68,30 @@ impl GuardOptions {
         self
     }
 
-    /// The filters: how much memory they take, and how often a missing key gets a "maybe". Default: 9 bits per key for a new guard, and
-    /// the stored policy when opening one. A different policy applies to keys written from then on; it is stored once a refresh has
-    /// applied it to all keys.
+    /// The filters: how much memory they take, and how often a missing key gets a "maybe". Default: 9 bits
+    /// per key for a new guard, and the stored policy when opening one. A different policy applies to keys
+    /// written from then on; it is stored once a refresh has applied it to all keys.
     pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// When an insertion is acknowledged. Default [`Durability::Sync`]: with less, a power failure may lose the insertion of a row that the
-    /// database has kept, and the guard would say no to it.
+    /// When an insertion is acknowledged. Default [`Durability::Sync`]: with less, a power failure may lose
+    /// the insertion of a row that the database has kept, and the guard would say no to it.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
     }
 
-    /// How many known false positives to remember ([`Guard::confirm_absent`](super::Guard::confirm_absent)), so that
-    /// they do not reach the database again. Default 0. About 70 bytes of memory each.
+    /// How many known false positives to remember ([`Guard::confirm_absent`](super::Guard::confirm_absent)),
+    /// so that they do not reach the database again. Default 0. About 70 bytes of memory each.
     pub fn known_absent(mut self, max: usize) -> Self {
         self.known_absent = max;
         self
     }
 
-    /// Memory for the latest changes, in bytes. Default 8 MiB; up to three times as much while they are flushed.
+    /// Memory for the latest changes, in bytes. Default 8 MiB; up to three times as much while they are
+    /// flushed.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.store = self.store.memtable_bytes(bytes);
         self
@@ -103,8 +104,9 @@ impl GuardOptions {
         self
     }
 
-    /// The permission bits of all files that the guard creates from now on ([`Options::mode`](crate::Options::mode)). Default: what the
-    /// process's mask leaves of `0o666`, and `0o600` for the file `GUARD`, which has the secret key of the hashes.
+    /// The permission bits of all files that the guard creates from now on
+    /// ([`Options::mode`](crate::Options::mode)). Default: what the process's mask leaves of `0o666`, and
+    /// `0o600` for the file `GUARD`, which has the secret key of the hashes.
     pub fn mode(mut self, mode: u32) -> Self {
         self.store = self.store.mode(mode);
         self

@@ -1,25 +1,27 @@
 //! A full rebuild beside the live guard, with an atomic switch at the end.
 //!
-//! The database is read in one snapshot while changes continue. A change reaches the guard and the database at different moments, and may
-//! be before the snapshot in one and after it in the other. Each is resolved so that the new generation never counts too few rows:
+//! The database is read in one snapshot while changes continue. A change reaches the guard and the database
+//! at different moments, and may be before the snapshot in one and after it in the other. Each is resolved so
+//! that the new generation never counts too few rows:
 //!
-//! 1. Before the snapshot: from here on every insertion is logged, and so are those of transactions that are open now, because their
-//!    rows may be committed after the snapshot.
-//! 2. The first key arrives, so the snapshot has been taken. The epoch is incremented. A transaction that begins from
-//!    here on deletes its rows after the snapshot, so its removals are logged too. Any other removal may be of a row
-//!    that the snapshot no longer had, and is left out.
+//! 1. Before the snapshot: from here on every insertion is logged, and so are those of transactions that are
+//!    open now, because their rows may be committed after the snapshot.
+//! 2. The first key arrives, so the snapshot has been taken. The epoch is incremented. A transaction that
+//!    begins from here on deletes its rows after the snapshot, so its removals are logged too. Any other
+//!    removal may be of a row that the snapshot no longer had, and is left out.
 //! 3. The keys are sorted and become the next generation. The log is applied to it as it grows.
-//! 4. While all changes are locked out for a moment, the rest of the log is applied, the settings file durably names the new generation, and
-//!    lookups switch to it.
+//! 4. While all changes are locked out for a moment, the rest of the log is applied, the settings file
+//!    durably names the new generation, and lookups switch to it.
 //!
-//! A crash before the settings file is replaced leaves the old generation, which has every change; the next open
-//! removes the new one.
+//! A crash before the settings file is replaced leaves the old generation, which has every change; the next
+//! open removes the new one.
 
 use super::changes::ChangeKind;
-use super::format::{Settings, remove_store};
+use super::format::Settings;
 use super::generation::Generation;
 use super::handle::Guard;
 use super::hash_sorter::HashSorter;
+use super::leftovers::remove_store;
 use super::shared::{ChangeLog, Shared};
 use super::source::{Source, check_equality};
 use super::stored_hash::StoredHash;
@@ -53,7 +55,8 @@ pub struct RefreshReport {
 pub struct ReconcileReport {
     /// The refresh that repaired it.
     pub refresh: RefreshReport,
-    /// Keys of the database that the guard did not have: wrong "no" answers, caused by a writer that bypassed the guard.
+    /// Keys of the database that the guard did not have: wrong "no" answers, caused by a writer that bypassed
+    /// the guard.
     pub missing: u64,
     /// Keys that the guard had and the database does not: needless "maybe" answers.
     pub surplus: u64,
@@ -62,18 +65,20 @@ pub struct ReconcileReport {
 }
 
 impl Guard {
-    /// Counts all rows of the database again. The guard answers and accepts changes meanwhile, and switches to the new counts atomically
-    /// at the end; on an error it stays as it was. Needs disk space for a second copy of the keys.
+    /// Counts all rows of the database again. The guard answers and accepts changes meanwhile, and switches
+    /// to the new counts atomically at the end; on an error it stays as it was. Needs disk space for a second
+    /// copy of the keys.
     ///
     /// # Errors
-    /// The database's; [`Error::InvalidArgument`] while another refresh runs, for keys that the canonical form does not allow, and when
-    /// the database treats keys as equal that the guard distinguishes ([`Source::equality`]); [`Error::Io`].
+    /// The database's; [`Error::InvalidArgument`] while another refresh runs, for keys that the canonical
+    /// form does not allow, and when the database treats keys as equal that the guard distinguishes
+    /// ([`Source::equality`]); [`Error::Io`].
     pub fn refresh(&self, source: &mut dyn Source) -> Result<RefreshReport> {
         self.shared().refresh(source, |_, _| Ok(()))
     }
 
-    /// [`refresh`](Self::refresh), with a comparison of before and after. Repairs a guard after a crash between its own
-    /// commit and the database's, or after writers that bypassed it.
+    /// [`refresh`](Self::refresh), with a comparison of before and after. Repairs a guard after a crash
+    /// between its own commit and the database's, or after writers that bypassed it.
     ///
     /// # Errors
     /// The errors of [`refresh`](Self::refresh).

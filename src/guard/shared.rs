@@ -14,7 +14,8 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// Locks are always taken in this order, and never by a lookup: `refreshing`, `stripes` in ascending order, `in_flight`.
+/// Locks are always taken in this order, and never by a lookup: `refreshing`, `stripes` in ascending order,
+/// `in_flight`.
 pub(super) struct Shared {
     pub dir: PathBuf,
     pub options: GuardOptions,
@@ -51,7 +52,8 @@ pub(super) struct InFlight {
 #[derive(Default)]
 pub(super) struct ChangeLog {
     pub changes: Vec<(StoredHash, ChangeKind)>,
-    /// The first epoch whose transactions cannot have removed rows before the refresh's snapshot. `None` until the snapshot is taken.
+    /// The first epoch whose transactions cannot have removed rows before the refresh's snapshot. `None`
+    /// until the snapshot is taken.
     pub removals_from: Option<u64>,
 }
 

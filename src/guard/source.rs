@@ -14,8 +14,8 @@ pub enum Change<'k> {
 
 /// A database with a column of keys. Errors are [`Error::Database`](crate::Error::Database).
 pub trait Source {
-    /// Calls `visit` with the key of every row, in one snapshot taken no earlier than this call. Visits the key of several rows once per
-    /// row. Stops when `visit` fails.
+    /// Calls `visit` with the key of every row, in one snapshot taken no earlier than this call. Visits the
+    /// key of several rows once per row. Stops when `visit` fails.
     ///
     /// # Errors
     /// The database's, or those of `visit`.
@@ -33,13 +33,15 @@ pub trait Source {
     /// The database's. It may have committed all the same, for instance if the connection breaks at the end.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<()>;
 
-    /// Which keys the database itself treats as equal, by type and collation. Guards are built with this form by default. A guard that
-    /// distinguishes such keys is refused, because it would say no to a key that exists in another spelling.
+    /// Which keys the database itself treats as equal, by type and collation. Guards are built with this form
+    /// by default. A guard that distinguishes such keys is refused, because it would say no to a key that
+    /// exists in another spelling.
     fn equality(&self) -> Canonical {
         Canonical::EXACT
     }
 
-    /// The note to store with the keys from [`stream`](Self::stream), such as a position in a stream of changes. Called after it.
+    /// The note to store with the keys from [`stream`](Self::stream), such as a position in a stream of
+    /// changes. Called after it.
     fn note(&self) -> Option<Vec<u8>> {
         None
     }
@@ -48,12 +50,13 @@ pub trait Source {
 /// Refuses a guard that distinguishes keys which the database treats as equal.
 pub(super) fn check_equality(canonical: Canonical, source: &dyn Source) -> Result<()> {
     let needed = source.equality();
-    match canonical.covers(needed) {
-        true => Ok(()),
-        false => Err(Error::InvalidArgument(format!(
+    if canonical.covers(needed) {
+        Ok(())
+    } else {
+        Err(Error::InvalidArgument(format!(
             "the keys of this guard are \"{canonical}\", but its database ignores the differences \"{needed}\": \
              build the guard with keys \"{}\"",
             canonical.and(needed)
-        ))),
+        )))
     }
 }

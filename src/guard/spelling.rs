@@ -1,4 +1,5 @@
-//! The spellings of integers and uuids that databases accept. Whatever one of them accepts must be recognized; recognizing more is harmless.
+//! The spellings of integers and uuids that databases accept. Whatever one of them accepts must be
+//! recognized; recognizing more is harmless.
 
 use std::str;
 
@@ -13,11 +14,12 @@ pub(super) enum Number {
     None,
 }
 
-/// Below this, every integer is exact as a floating-point number, and SQLite stores `5.0` as the integer 5 only below 2^51.
+/// Below this, every integer is exact as a floating-point number, and SQLite stores `5.0` as the integer 5
+/// only below 2^51.
 const ROUNDED_FROM: u64 = 1 << 51;
 
-/// Parses a number as PostgreSQL (since version 16 with `0x`, `0o`, `0b` and `_`) and SQLite do: surrounding white space, a sign, digits,
-/// a fraction, an exponent.
+/// Parses a number as PostgreSQL (since version 16 with `0x`, `0o`, `0b` and `_`) and SQLite do: surrounding
+/// white space, a sign, digits, a fraction, an exponent.
 pub(super) fn integer(key: &[u8]) -> Number {
     // Both treat the vertical tab as white space; `is_ascii_whitespace` does not.
     let is_space = |byte: &u8| byte.is_ascii_whitespace() || *byte == 0x0b;
@@ -71,7 +73,8 @@ pub(super) fn integer(key: &[u8]) -> Number {
     }
 }
 
-/// The leading digits of a text, without the `_` between them, and the rest. `None` for a `_` without a digit after it.
+/// The leading digits of a text, without the `_` between them, and the rest. `None` for a `_` without a digit
+/// after it.
 fn digits_of(text: &str, radix: u32) -> Option<(String, &str)> {
     let end = text.find(|c: char| c != '_' && !c.is_digit(radix)).unwrap_or(text.len());
     let (digits, rest) = text.split_at_checked(end)?;
@@ -83,8 +86,8 @@ fn in_range(is_negative: bool, digits: &str, radix: u32) -> Number {
     i64::from_str_radix(&format!("{sign}{digits}"), radix).map_or(Number::Other, Number::Integer)
 }
 
-/// A uuid as PostgreSQL prints it: lower case, with hyphens. In `key`, the 32 digits may have hyphens anywhere, braces around them, or
-/// `urn:uuid:` before them.
+/// A uuid as PostgreSQL prints it: lower case, with hyphens. In `key`, the 32 digits may have hyphens
+/// anywhere, braces around them, or `urn:uuid:` before them.
 pub(super) fn uuid(key: &[u8]) -> Option<String> {
     let text = str::from_utf8(key).ok()?.trim_ascii();
     let text = text.strip_prefix('{').and_then(|text| text.strip_suffix('}')).unwrap_or(text);

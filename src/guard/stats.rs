@@ -17,7 +17,8 @@ pub struct GuardStats {
     pub known_absent: u64,
     /// Removals of keys that the guard did not have.
     pub unknown_removals: u64,
-    /// Removals left out because a refresh may already have counted them: these keys stay "maybe" until the next refresh.
+    /// Removals left out because a refresh may already have counted them: these keys stay "maybe" until the
+    /// next refresh.
     pub doubtful_removals: u64,
     /// Rows of the database.
     pub rows: u64,
@@ -31,7 +32,8 @@ pub struct GuardStats {
     pub memtable_bytes: u64,
     /// Bytes on disk, including filters.
     pub disk_bytes: u64,
-    /// The expected share of missing keys that get a "maybe", 0 to 1, without known absent keys and the latest changes.
+    /// The expected share of missing keys that get a "maybe", 0 to 1, without known absent keys and the
+    /// latest changes.
     pub expected_fpr: f64,
     /// Whether every answer is currently "maybe": see [`Guard::suspend`].
     pub suspended: bool,

@@ -14,7 +14,8 @@ use crate::error::{Error, Result};
 use crate::sync::lock;
 use std::collections::HashSet;
 
-/// Changes of keys that belong to one transaction of the database. Call order: `(insert | insert_new | remove)* commit`.
+/// Changes of keys that belong to one transaction of the database. Call order:
+/// `(insert | insert_new | remove)* commit`.
 pub struct Transaction<'g> {
     guard: &'g Guard,
     /// In the order of the calls.
@@ -24,8 +25,8 @@ pub struct Transaction<'g> {
 impl Guard {
     /// Starts a transaction, which does nothing before [`Transaction::commit`].
     ///
-    /// Unlike [`insert`](Self::insert) and [`remove`](Self::remove) around a commit, a transaction is visible to a
-    /// [`refresh`](Self::refresh) that runs at the same time.
+    /// Unlike [`insert`](Self::insert) and [`remove`](Self::remove) around a commit, a transaction is visible
+    /// to a [`refresh`](Self::refresh) that runs at the same time.
     pub fn transaction(&self) -> Transaction<'_> {
         Transaction { guard: self, changes: Vec::new() }
     }
@@ -42,12 +43,14 @@ impl Transaction<'_> {
 
     /// Inserts a key unless it exists: for a database that stores each key once.
     ///
-    /// Call it for every key that the database sets, even one that the guard knows ([`Guard::contains`]): the guard may know it needlessly, and
-    /// a [`refresh`](Guard::refresh) that has read the database without it learns of it only here. After a [`remove`](Self::remove) of the
-    /// same key in this transaction, the key stays.
+    /// Call it for every key that the database sets, even one that the guard knows ([`Guard::contains`]): the
+    /// guard may know it needlessly, and a [`refresh`](Guard::refresh) that has read the database without it
+    /// learns of it only here. After a [`remove`](Self::remove) of the same key in this transaction, the key
+    /// stays.
     ///
-    /// Writers of the same key must run one after the other: each holds a lock of its own from this call until [`commit`](Self::commit) has
-    /// returned. A key counts once, so the removal by a writer that deleted it earlier could otherwise undo this insertion.
+    /// Writers of the same key must run one after the other: each holds a lock of its own from this call
+    /// until [`commit`](Self::commit) has returned. A key counts once, so the removal by a writer that
+    /// deleted it earlier could otherwise undo this insertion.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).
@@ -89,15 +92,18 @@ impl Transaction<'_> {
     /// Makes the insertions durable, calls `database` to commit, and then applies the removals.
     ///
     /// # Errors
-    /// On an error of the guard before `database` was called, nothing has happened. On an error of `database`, which may have committed
-    /// all the same, the insertions stay and the removals are not applied: the guard may say "maybe" too often until it is
-    /// reconciled. A removal that fails after the commit is logged and is not an error: the database did what it was told, and the next
-    /// change of the guard reports the failure.
+    /// On an error of the guard before `database` was called, nothing has happened. On an error of
+    /// `database`, which may have committed all the same, the insertions stay and the removals are not
+    /// applied: the guard may say "maybe" too often until it is reconciled. A removal that fails after the
+    /// commit is logged and is not an error: the database did what it was told, and the next change of the
+    /// guard reports the failure.
     ///
-    /// If an error leaves open whether the database has committed or will (a broken connection), find out before the next
-    /// [`refresh`](Guard::refresh): one that reads the database before the late commit would miss its rows.
+    /// If an error leaves open whether the database has committed or will (a broken connection), find out
+    /// before the next [`refresh`](Guard::refresh): one that reads the database before the late commit would
+    /// miss its rows.
     ///
-    /// The commit must be as durable as the removals that follow it: see the second rule in the [module](super) documentation.
+    /// The commit must be as durable as the removals that follow it: see the second rule in the
+    /// [module](super) documentation.
     pub fn commit<T, E: From<Error>>(self, database: impl FnOnce() -> Result<T, E>) -> Result<T, E> {
         let shared = self.guard.shared();
         shared.check_writable()?;
@@ -124,7 +130,8 @@ impl Transaction<'_> {
     }
 }
 
-/// A transaction whose insertions are in the guard, and perhaps not yet in the database. Ends when dropped, even by a panic.
+/// A transaction whose insertions are in the guard, and perhaps not yet in the database. Ends when dropped,
+/// even by a panic.
 struct OpenTransaction<'g> {
     guard: &'g Guard,
     id: u64,

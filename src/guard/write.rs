@@ -28,22 +28,23 @@ pub(super) enum CommitPhase {
 impl Guard {
     /// Inserts a row with this key. Durable when it returns: commit the row to the database only after that.
     ///
-    /// Use [`transaction`](Self::transaction) if a [`refresh`](Self::refresh) may run at the same time: one that reads the database
-    /// between this call and the commit would miss the row.
+    /// Use [`transaction`](Self::transaction) if a [`refresh`](Self::refresh) may run at the same time: one
+    /// that reads the database between this call and the commit would miss the row.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not allow; the
-    /// errors of [`Db::put`](crate::Db::put). In both cases do not commit the row.
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not
+    /// allow; the errors of [`Db::put`](crate::Db::put). In both cases do not commit the row.
     pub fn insert(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write(Changes::new().insert(key))
     }
 
-    /// Removes a row with this key, whose deletion the database has committed. The key stays until its last row is
-    /// removed. Removing a key that the guard does not have is no error;
+    /// Removes a row with this key, whose deletion the database has committed. The key stays until its last
+    /// row is removed. Removing a key that the guard does not have is no error;
     /// [`GuardStats::unknown_removals`](super::GuardStats) counts it.
     ///
-    /// Use [`transaction`](Self::transaction) if a [`refresh`](Self::refresh) may run at the same time: one that begins and ends
-    /// between the deletion and this call has counted without the row, and this call would remove another row with the same key.
+    /// Use [`transaction`](Self::transaction) if a [`refresh`](Self::refresh) may run at the same time: one
+    /// that begins and ends between the deletion and this call has counted without the row, and this call
+    /// would remove another row with the same key.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert). The key then stays, which is safe.
@@ -51,9 +52,11 @@ impl Guard {
         self.write(Changes::new().remove(key))
     }
 
-    /// Inserts a key unless it exists. Returns whether it is new: if several threads insert the same key, exactly one gets `true`.
+    /// Inserts a key unless it exists. Returns whether it is new: if several threads insert the same key,
+    /// exactly one gets `true`.
     ///
-    /// For a guard that is itself a set of keys. Rows of a database are counted: use [`insert`](Self::insert) for them.
+    /// For a guard that is itself a set of keys. Rows of a database are counted: use [`insert`](Self::insert)
+    /// for them.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).
@@ -69,8 +72,8 @@ impl Guard {
         self.write_each(changes).map(drop)
     }
 
-    /// Like [`write`](Self::write). Returns for each change whether it changed a count: `false` for the removal of a
-    /// missing key, and for [`insert_new`](Changes::insert_new) of an existing one.
+    /// Like [`write`](Self::write). Returns for each change whether it changed a count: `false` for the
+    /// removal of a missing key, and for [`insert_new`](Changes::insert_new) of an existing one.
     ///
     /// # Errors
     /// The errors of [`write`](Self::write).
@@ -122,8 +125,8 @@ impl Shared {
         Ok(done)
     }
 
-    /// Locks all stripes that the changes touch, in order. A note counts as a change of the first stripe: a note written alone must not
-    /// go to a generation that a refresh is about to replace.
+    /// Locks all stripes that the changes touch, in order. A note counts as a change of the first stripe: a
+    /// note written alone must not go to a generation that a refresh is about to replace.
     fn lock_stripes(&self, changes: &[(StoredHash, ChangeKind)], has_note: bool) -> Vec<MutexGuard<'_, ()>> {
         let of_note = has_note.then_some(0);
         let touched: BTreeSet<usize> =

@@ -29,15 +29,16 @@ impl Fenced {
         }
     }
 
-    /// Whether the segment's filter denies the hash. A caller that relies on it must make sure afterwards that no map has faulted
-    /// ([`any_fault`](crate::fs::any_fault)).
+    /// Whether the segment's filter denies the hash. A caller that relies on it must make sure afterwards
+    /// that no map has faulted ([`any_fault`](crate::fs::any_fault)).
     #[inline(always)]
     pub fn denies(&self, hash: &ProbeHash) -> bool {
         let denies = |s: &Sidecar| s.denies(hash) || s.ask(hash.hash()) == Some(Verdict::Absent);
         self.sidecar.as_deref().is_some_and(denies)
     }
 
-    /// Whether the segment's range includes the key, which has this fence, unless it ends before the key: then `None`.
+    /// Whether the segment's range includes the key, which has this fence, unless it ends before the key:
+    /// then `None`.
     #[inline]
     pub(crate) fn includes_or_follows(&self, fence: u64, key: &[u8]) -> Option<bool> {
         if self.last < fence || self.last == fence && &*self.meta.largest < key {

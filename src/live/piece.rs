@@ -17,7 +17,7 @@ pub struct Piece {
     fences: Option<Fences>,
     pub(crate) file_bytes: u64,
     pub(crate) entries: u64,
-    longest_run: u64,
+    longest_streak: u64,
     ranges: u64,
 }
 
@@ -36,7 +36,7 @@ impl Piece {
             fences: None,
             file_bytes: sum(|s| s.meta.file_bytes),
             entries: sum(|s| s.meta.entries),
-            longest_run: segments.iter().map(|s| s.meta.longest_run).max().unwrap_or(0),
+            longest_streak: segments.iter().map(|s| s.meta.longest_streak).max().unwrap_or(0),
             ranges: sum(|s| s.meta.ranges),
             segments: segments.into(),
         }
@@ -52,9 +52,9 @@ impl Piece {
         &self.segments
     }
 
-    /// The longest run of tombstones in any of its segments.
-    pub fn longest_run(&self) -> u64 {
-        self.longest_run
+    /// The longest streak of tombstones in any of its segments.
+    pub fn longest_streak(&self) -> u64 {
+        self.longest_streak
     }
 
     /// The number of range tombstones in its segments.

@@ -1,10 +1,11 @@
 //! Sorted runs with their fences, which pick the one segment of a run that could hold a key.
 //!
-//! A key's *fence* within some runs is the 8 bytes after the prefix that all keys of these runs share. Most comparisons of a lookup with the
-//! ends of segments end there. Neighbouring runs with the same shared prefix form a group, so that a key's fence is computed once.
+//! A key's *fence* within some runs is the 8 bytes after the prefix that all keys of these runs share. Most
+//! comparisons of a lookup with the ends of segments end there. Neighbouring runs with the same shared prefix
+//! form a group, so that a key's fence is computed once.
 
-use super::counts::LevelCounts;
 use super::fences::Fenced;
+use super::level_counts::LevelCounts;
 use super::segment::LiveSegment;
 use super::segments::Segments;
 use crate::key::{common_prefix, prefix8};
@@ -88,7 +89,8 @@ impl RunGroup {
         &self.runs
     }
 
-    /// The smallest and the largest fence of keys within these runs that start with `prefix`; `None` if none of them can hold such a key.
+    /// The smallest and the largest fence of keys within these runs that start with `prefix`; `None` if none
+    /// of them can hold such a key.
     #[inline]
     pub fn fences(&self, prefix: &[u8]) -> Option<(u64, u64)> {
         if self.shared.bytes.starts_with(prefix) {
@@ -146,8 +148,8 @@ impl Run {
         self.find_at(fence, key).map(|(at, _)| self.begin + at)
     }
 
-    /// [`position`](Self::position) of what [`find`](Self::find) has found. Mostly from its address, so that only a segment that is read is
-    /// numbered.
+    /// [`position`](Self::position) of what [`find`](Self::find) has found. Mostly from its address, so that
+    /// only a segment that is read is numbered.
     #[inline]
     pub fn position_of(&self, found: &Fenced, fence: u64, key: &[u8]) -> Option<usize> {
         let bytes = std::ptr::from_ref(found).addr().wrapping_sub(self.fences.as_ptr().addr());
@@ -165,9 +167,10 @@ impl Run {
                 (at, many.get(at)?)
             }
         };
-        match fenced.first < fence && fence < fenced.last {
-            true => Some((at, fenced)),
-            false => self.find_by_keys(at, fence, key),
+        if fenced.first < fence && fence < fenced.last {
+            Some((at, fenced))
+        } else {
+            self.find_by_keys(at, fence, key)
         }
     }
 
@@ -186,7 +189,8 @@ impl Run {
         None
     }
 
-    /// The search where fences alone may not decide, among the segments from `at` on. Those before end before the key.
+    /// The search where fences alone may not decide, among the segments from `at` on. Those before end before
+    /// the key.
     #[inline(never)]
     fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         for (at, fenced) in self.fences.iter().enumerate().skip(at) {
@@ -236,12 +240,12 @@ mod tests {
 
     fn segment(files: &Arc<OpenFiles>, id: u64, level: u8, smallest: &[u8], largest: &[u8]) -> LiveSegment {
         let (smallest, largest) = (smallest.to_vec(), largest.to_vec().into());
-        let (entries, tombstones, longest_run, ranges, min_seq, file_bytes, data_bytes, raw_bytes) =
+        let (entries, tombstones, longest_streak, ranges, min_seq, file_bytes, data_bytes, raw_bytes) =
             (1, 0, 0, 0, 1, 1, 1, 1);
         let (id, digest, max_seq) = (FileId(id), 0, id);
         #[rustfmt::skip]
         let summary = SegmentSummary {
-            id, digest, entries, tombstones, longest_run, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
+            id, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
         let file = Arc::new(SegmentFile::new(Arc::clone(files), id, digest));
         LiveSegment {

@@ -1,7 +1,7 @@
 //! The segments of one level.
 //!
-//! 1. A level is a list of pieces of up to 128 segments. The next live set shares the pieces in which nothing changes: a publication costs
-//!    what it changes, not what the store has.
+//! 1. A level is a list of pieces of up to 128 segments. The next live set shares the pieces in which nothing
+//!    changes: a publication costs what it changes, not what the store has.
 //! 2. Pieces that have become small are joined with a neighbour.
 
 use super::piece::Piece;
@@ -143,7 +143,8 @@ impl<'a> Changes<'a> {
         Changes { gone: gone.into_iter().peekable(), added: added.into_iter().peekable() }
     }
 
-    /// The changes of the piece at `at`. The call for the place behind the last piece has what was added there.
+    /// The changes of the piece at `at`. The call for the place behind the last piece has what was added
+    /// there.
     fn take(&mut self, at: usize) -> Option<(Vec<&'a LiveSegment>, Vec<LiveSegment>)> {
         let gone: Vec<_> =
             std::iter::from_fn(|| self.gone.next_if(|(place, _)| *place == at).map(|(_, s)| s)).collect();

@@ -1,9 +1,10 @@
 //! The live set: the segments that reads consult.
 //!
-//! A live set is immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares segments with the old. Readers keep
-//! the one they loaded for as long as they need it. An obsolete segment's files are unlinked when the last live set with it is dropped.
+//! A live set is immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares segments
+//! with the old. Readers keep the one they loaded for as long as they need it. An obsolete segment's files
+//! are unlinked when the last live set with it is dropped.
 
-use super::ranged::RangedRuns;
+use super::ranged_runs::RangedRuns;
 use super::runs::{Run, RunGroup};
 use super::segment::LiveSegment;
 use super::segments::Level;
@@ -56,7 +57,8 @@ impl LiveSet {
         }
     }
 
-    /// The next live set: without `removed`, which may have changed their levels since, and with `added`. Costs what changes, not what stays.
+    /// The next live set: without `removed`, which may have changed their levels since, and with `added`.
+    /// Costs what changes, not what stays.
     pub fn with(&self, added: Vec<LiveSegment>, removed: &[LiveSegment]) -> Self {
         let mut gone: [Vec<&LiveSegment>; LEVELS] = Default::default();
         let mut new: [Vec<LiveSegment>; LEVELS] = Default::default();
@@ -145,10 +147,11 @@ impl LiveSet {
         self.levels.iter().flat_map(|level| level.segments().iter()).chain(&self.quarantined)
     }
 
-    /// Segments that cannot be read in full, in descending order of their newest entry. They left their levels so that the others can be
-    /// compacted without them. That also removes them from the order of ages: only sequence numbers tell which of their entries are
-    /// current. Their readable blocks answer reads. A damaged block returns its error for every key that it could hold and that has no
-    /// newer entry elsewhere.
+    /// Segments that cannot be read in full, in descending order of their newest entry. They left their
+    /// levels so that the others can be compacted without them. That also removes them from the order of
+    /// ages: only sequence numbers tell which of their entries are current. Their readable blocks answer
+    /// reads. A damaged block returns its error for every key that it could hold and that has no newer entry
+    /// elsewhere.
     pub fn quarantined(&self) -> &[LiveSegment] {
         &self.quarantined
     }
@@ -164,7 +167,8 @@ impl LiveSet {
         &self.ranged
     }
 
-    /// The segments of which range tombstones in other segments delete everything, as far as those tombstones were in memory at the first call.
+    /// The segments of which range tombstones in other segments delete everything, as far as those tombstones
+    /// were in memory at the first call.
     pub fn covered(&self) -> &[LiveSegment] {
         self.covered.get_or_init(|| self.ranged.covered(self.segments()))
     }

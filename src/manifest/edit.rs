@@ -62,8 +62,8 @@ pub struct ManifestState {
     pub segments: BTreeMap<FileId, SegmentMeta>,
     /// Logs with lower numbers are obsolete.
     pub log_floor: FileId,
-    /// The smallest number that no file had when the last edit was written. Logs take numbers without an edit, so opening a store also
-    /// looks at its directory.
+    /// The smallest number that no file had when the last edit was written. Logs take numbers without an
+    /// edit, so opening a store also looks at its directory.
     pub next_id: FileId,
     /// The number before the first operation that a log may hold; no segment has a greater one.
     pub last_seq: Seq,
@@ -99,8 +99,8 @@ impl ManifestState {
         self.segments.values().map(|meta| meta.max_seq).max().unwrap_or(0)
     }
 
-    /// Applies `edit`, removals first. `next_id` never decreases and stays above every added segment. Returns what
-    /// [`take_back`](Self::take_back) needs.
+    /// Applies `edit`, removals first. `next_id` never decreases and stays above every added segment. Returns
+    /// what [`take_back`](Self::take_back) needs.
     ///
     /// # Errors
     /// Those of [`check`](Self::check), with the state unchanged.
@@ -136,8 +136,8 @@ impl ManifestState {
     /// Checks whether [`apply`](Self::apply) accepts an edit.
     ///
     /// # Errors
-    /// A message if the edit removes a missing segment, adds one that exists, lowers the log floor or the last sequence number, or sets the
-    /// log floor above the next file number.
+    /// A message if the edit removes a missing segment, adds one that exists, lowers the log floor or the
+    /// last sequence number, or sets the log floor above the next file number.
     pub fn check(&self, edit: &Edit) -> Result<(), String> {
         let mut removed = BTreeSet::new();
         for id in &edit.removed {
@@ -222,9 +222,10 @@ impl ManifestState {
 /// Says that two segments of a sorted level overlap.
 pub(crate) fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> String {
     let (a, b) = if a.smallest <= b.smallest { (a, b) } else { (b, a) };
-    let end = match a.largest == last_key() {
-        true => "\\xff…".to_owned(), // 64 KiB of it.
-        false => a.largest.escape_ascii().to_string(),
+    let end = if a.largest == last_key() {
+        "\\xff…".to_owned() // 64 KiB of it.
+    } else {
+        a.largest.escape_ascii().to_string()
     };
     format!(
         "segments {} and {} of level {} overlap: the first ends at key \"{}\", the second starts at \"{}\"",

@@ -1,4 +1,5 @@
-//! The byte map of a manifest, format version 4. Integers are little-endian; lengths and numbers within an edit are varints.
+//! The byte map of a manifest, format version 4. Integers are little-endian; lengths and numbers within an
+//! edit are varints.
 //!
 //! ```text
 //! manifest = header edit*                   the first edit is a snapshot of the whole state
@@ -13,7 +14,7 @@
 //!
 //! field = 1, file number                            removes a segment
 //!       | 2, file number, level u8, digest u64,
-//!         entries, tombstones, longest run,
+//!         entries, tombstones, longest streak,
 //!         ranges, smallest key, largest key,
 //!         smallest and largest sequence number,
 //!         file bytes, data bytes, raw bytes         adds a segment
@@ -23,25 +24,29 @@
 //!       | 6, file number, length, sequence number   log mark
 //! ```
 //!
-//! - *version*: 4. Version 3 belongs to segments of version 4, and had 64 KiB of 0xff for the end of a range without one. Version 2 had
-//!   neither longest run nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can name the
-//!   version. In version 1 the CRC was at 28.
+//! - *version*: 4. Version 3 belongs to segments of version 4, and had 64 KiB of 0xff for the end of a range
+//!   without one. Version 2 had neither longest streak nor ranges. Every later version keeps magic, version
+//!   and CRC in place, so that an old build can name the version. In version 1 the CRC was at 28.
 //! - *store id*, *hash key*: random, set at creation.
-//! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others being zero; or 4, SipHash-1-3 under
-//!   all 16 ([`crate::hash`]). Other codes belong to later versions.
-//! - *tag*: 32 bits derived from the store id. Tag and head CRC identify edits after a damaged one. Every byte of the tag, and the last byte
-//!   of a payload, is at least two bit flips away from zero, so that the part of an edit in a sector shared with others looks lost only
-//!   if it was.
-//! - *log mark*: this many bytes of this log, whose operations end before this sequence number, and all earlier logs in full were synced.
-//!   The log exists unless it is below the log floor. A log that is missing or ends before its mark was damaged.
-//! - *payload length*: covered by the head's own checksum, which tells an edit that is cut short by the end of the file from a damaged one.
-//! - *fields*: in any order, each any number of times. Fields 7 to 0xfe belong to later versions. Removals apply first; of repeated numbers the last one counts. Invalid: a smallest
-//!   key or sequence number above the largest, a key over 64 KiB, more tombstones than entries, a run longer than the tombstones and ranges
-//!   together, or more data bytes than file bytes. A largest key is 0 for the last key of all, with which a range without an end ends, and
-//!   otherwise 1 + its length, and the key. A file number is at most 2⁶², and the sums of each count and length over all segments are below
-//!   2⁵⁶. A level is 0 to 6, or 64 + 8 × l + d for a quarantined
-//!   segment, which could not be read in full and belongs to no level: it left level l, and newer entries of its range have reached level
-//!   d since, or none has gone deeper and d is l. A sequence number is below 2⁶³, which leaves room for later ones.
+//! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others
+//!   being zero; or 4, SipHash-1-3 under all 16 ([`crate::hash`]). Other codes belong to later versions.
+//! - *tag*: 32 bits derived from the store id. Tag and head CRC identify edits after a damaged one. Every
+//!   byte of the tag, and the last byte of a payload, is at least two bit flips away from zero, so that the
+//!   part of an edit in a sector shared with others looks lost only if it was.
+//! - *log mark*: this many bytes of this log, whose operations end before this sequence number, and all
+//!   earlier logs in full were synced. The log exists unless it is below the log floor. A log that is missing
+//!   or ends before its mark was damaged.
+//! - *payload length*: covered by the head's own checksum, which tells an edit that is cut short by the end
+//!   of the file from a damaged one.
+//! - *fields*: in any order, each any number of times. Fields 7 to 0xfe belong to later versions. Removals
+//!   apply first; of repeated numbers the last one counts. Invalid: a smallest key or sequence number above
+//!   the largest, a key over 64 KiB, more tombstones than entries, a streak longer than the tombstones and
+//!   ranges together, or more data bytes than file bytes. A largest key is 0 for the last key of all, with
+//!   which a range without an end ends, and otherwise 1 + its length, and the key. A file number is at most
+//!   2⁶², and the sums of each count and length over all segments are below 2⁵⁶. A level is 0 to 6, or 64 + 8
+//!   × l + d for a quarantined segment, which could not be read in full and belongs to no level: it left
+//!   level l, and newer entries of its range have reached level d since, or none has gone deeper and d is l.
+//!   A sequence number is below 2⁶³, which leaves room for later ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta};
 use super::place::{Place, Quarantine};
@@ -222,7 +227,7 @@ fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
     buf.put_u64(meta.digest);
     buf.put_varint(meta.entries);
     buf.put_varint(meta.tombstones);
-    buf.put_varint(meta.longest_run);
+    buf.put_varint(meta.longest_streak);
     buf.put_varint(meta.ranges);
     buf.put_bytes(&meta.smallest);
     put_last_key(buf, &meta.largest);
@@ -246,8 +251,8 @@ pub(super) fn is_later_field(kind: u8) -> bool {
     (LAST_FIELD + 1..END).contains(&kind)
 }
 
-/// Adds the next field of a payload to the edit. `false` at the end of the edit; `None` when the field is invalid or cut short. No field is
-/// longer than [`FIELD_BYTES_MAX`].
+/// Adds the next field of a payload to the edit. `false` at the end of the edit; `None` when the field is
+/// invalid or cut short. No field is longer than [`FIELD_BYTES_MAX`].
 pub(super) fn decode_field(d: &mut Decoder<'_>, edit: &mut Edit) -> Option<bool> {
     match d.u8()? {
         REMOVED => edit.removed.push(file_id(d)?),
@@ -277,7 +282,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         digest: d.u64()?,
         entries: d.varint()?,
         tombstones: d.varint()?,
-        longest_run: d.varint()?,
+        longest_streak: d.varint()?,
         ranges: d.varint()?,
         smallest: d.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?.to_vec(),
         largest: take_last_key(d)?,
@@ -315,7 +320,7 @@ fn is_sound(meta: &SegmentMeta) -> bool {
         && meta.min_seq <= meta.max_seq
         && meta.max_seq <= MAX_SEQ
         && meta.tombstones <= meta.entries
-        && meta.longest_run <= meta.tombstones.saturating_add(meta.ranges)
+        && meta.longest_streak <= meta.tombstones.saturating_add(meta.ranges)
         && meta.data_bytes <= meta.file_bytes
         && meta.smallest.len().max(meta.largest.len()) <= MAX_KEY_BYTES
 }

@@ -1,7 +1,7 @@
 //! Writes the manifest file.
 //!
-//! Every edit is synced before the next one is written, so a crash can only cut short the last edit. The file is never modified in place: a
-//! rewrite goes to a new file, which is synced and renamed over it.
+//! Every edit is synced before the next one is written, so a crash can only cut short the last edit. The file
+//! is never modified in place: a rewrite goes to a new file, which is synced and renamed over it.
 
 use super::edit::{Edit, ManifestState};
 use super::format::{encode_edit, encode_header, tag};
@@ -23,7 +23,8 @@ const REWRITE_FACTOR: u64 = 4;
 pub struct Manifest {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
-    /// `None` while the end of the file is unknown, and nothing may be appended: since it was opened, or since an append failed.
+    /// `None` while the end of the file is unknown, and nothing may be appended: since it was opened, or
+    /// since an append failed.
     file: Option<Box<dyn AppendFile>>,
     tag: u32,
     len: u64,
@@ -32,7 +33,8 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Makes `dir` a store with the state `initial`. Durable when this returns; until then, the directory is not a store.
+    /// Makes `dir` a store with the state `initial`. Durable when this returns; until then, the directory is
+    /// not a store.
     pub fn create(fs: Arc<dyn Fs>, dir: &Path, initial: &ManifestState) -> Result<Self> {
         let mut manifest = Self::unwritten(fs, dir, initial);
         manifest.rewrite(initial)?;
@@ -43,24 +45,27 @@ impl Manifest {
         Manifest { fs, dir: dir.to_path_buf(), file: None, tag: tag(state.header), len: 0, snapshot_len: 0 }
     }
 
-    /// Opens the manifest of the store in `dir`, and writes nothing. It must be [rewritten](Self::rewrite) before the first edit. Until then
-    /// the state that was read may not be durable, so files that it does not list must stay.
+    /// Opens the manifest of the store in `dir`, and writes nothing. It must be [rewritten](Self::rewrite)
+    /// before the first edit. Until then the state that was read may not be durable, so files that it does
+    /// not list must stay.
     ///
-    /// Syncing the old file would not suffice: after a failed sync the kernel may serve bytes that never reached the disk, and a later
-    /// sync succeeds without writing them (Rebello et al., "Can Applications Recover from fsync Failures?", USENIX ATC 2020).
+    /// Syncing the old file would not suffice: after a failed sync the kernel may serve bytes that never
+    /// reached the disk, and a later sync succeeds without writing them (Rebello et al., "Can Applications
+    /// Recover from fsync Failures?", USENIX ATC 2020).
     ///
     /// # Errors
-    /// [`Error::NotAStore`] when there is no manifest; [`Error::Corruption`], also for overlapping segments in a level;
-    /// [`Error::UnsupportedVersion`], [`Error::UnknownCode`].
+    /// [`Error::NotAStore`] when there is no manifest; [`Error::Corruption`], also for overlapping segments
+    /// in a level; [`Error::UnsupportedVersion`], [`Error::UnknownCode`].
     pub fn open(fs: Arc<dyn Fs>, dir: &Path) -> Result<(Self, ManifestState)> {
         let state = read_state(&*fs, dir)?;
         check_levels(&state, dir)?;
         Ok((Self::unwritten(fs, dir, &state), state))
     }
 
-    /// Appends `edit` and applies it to `state`. Durable when this returns. After an error the state is as before, and the outcome is unknown:
-    /// the edit may be found when the store is reopened, so no file of either state may be removed (invariant I5), and the manifest must be
-    /// [rewritten](Self::rewrite) before the next edit.
+    /// Appends `edit` and applies it to `state`. Durable when this returns. After an error the state is as
+    /// before, and the outcome is unknown: the edit may be found when the store is reopened, so no file of
+    /// either state may be removed (invariant I5), and the manifest must be [rewritten](Self::rewrite) before
+    /// the next edit.
     pub fn append(&mut self, edit: &Edit, state: &mut ManifestState) -> Result<()> {
         let encoded = encode_edit(edit, self.tag)?;
         let unwritten = || Error::Internal("the manifest takes no edit before it is rewritten".into());
@@ -90,8 +95,8 @@ impl Manifest {
         self.file.is_none()
     }
 
-    /// Rewrites the manifest as one snapshot. When this returns, it durably holds `state` and nothing else, so files that `state` does not
-    /// list may be removed.
+    /// Rewrites the manifest as one snapshot. When this returns, it durably holds `state` and nothing else,
+    /// so files that `state` does not list may be removed.
     pub fn rewrite(&mut self, state: &ManifestState) -> Result<()> {
         self.file = None;
         let (file, len) = write_snapshot(&*self.fs, &self.dir, state)?;
@@ -102,8 +107,8 @@ impl Manifest {
     }
 }
 
-/// Reports a failed [`ManifestState::check_levels`] as damage to the manifest in `dir`. A read consults one segment per
-/// sorted level; if two overlapped, it would miss existing keys.
+/// Reports a failed [`ManifestState::check_levels`] as damage to the manifest in `dir`. A read consults one
+/// segment per sorted level; if two overlapped, it would miss existing keys.
 pub fn check_levels(state: &ManifestState, dir: &Path) -> Result<()> {
     state.check_levels().map_err(|what| overlapping_levels(&what, dir))
 }

@@ -1,6 +1,7 @@
 //! Where a segment is: in a level, or in quarantine.
 
-/// Number of levels of a store. Level 0 holds flushed memtables in the order of flushing, every other level one sorted run.
+/// Number of levels of a store. Level 0 holds flushed memtables in the order of flushing, every other level
+/// one sorted run.
 pub const LEVELS: usize = 7;
 
 /// Where a segment is.
@@ -17,7 +18,8 @@ pub enum Place {
 pub struct Quarantine {
     /// The level that the segment left.
     pub left: u8,
-    /// The deepest level that newer entries of its key range may have reached since; `left` if none went deeper.
+    /// The deepest level that newer entries of its key range may have reached since; `left` if none went
+    /// deeper.
     pub overtaken: u8,
 }
 

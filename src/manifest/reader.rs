@@ -1,7 +1,8 @@
 //! Reads the manifest file.
 //!
-//! A last edit that was cut short by a crash never took effect; any other damage is [`Error::Corruption`]. The file is read in pieces, and an
-//! edit is decoded field by field: it takes memory for what it holds, not for what its length says.
+//! A last edit that was cut short by a crash never took effect; any other damage is [`Error::Corruption`].
+//! The file is read in pieces, and an edit is decoded field by field: it takes memory for what it holds, not
+//! for what its length says.
 
 use super::edit::{Edit, ManifestState};
 use super::format::{
@@ -19,7 +20,8 @@ pub const MANIFEST: &str = "MANIFEST";
 /// The longest edit: its payload's length has 32 bits.
 const EDIT_BYTES_MAX: u64 = EDIT_HEAD_BYTES as u64 + u32::MAX as u64;
 
-/// The state of the store in `dir`, without writing anything. Returns the errors of [`Manifest::open`](super::Manifest::open).
+/// The state of the store in `dir`, without writing anything. Returns the errors of
+/// [`Manifest::open`](super::Manifest::open).
 pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<ManifestState> {
     ManifestReader::open(fs, dir)?.replay().map(|read| read.state)
 }
@@ -97,7 +99,8 @@ impl ManifestReader {
         Ok(is_sound.then_some(end))
     }
 
-    /// The edit from `at` to `end`; `None` when its payload is invalid. [`Error::UnknownCode`] for one of a later version.
+    /// The edit from `at` to `end`; `None` when its payload is invalid. [`Error::UnknownCode`] for one of a
+    /// later version.
     pub fn edit(&mut self, at: u64, end: u64) -> Result<Option<Edit>> {
         let path = self.pieces.path().to_path_buf();
         let (mut edit, mut at) = (Edit::default(), at + EDIT_HEAD_BYTES as u64);
@@ -119,8 +122,9 @@ impl ManifestReader {
         }
     }
 
-    /// Whether the invalid edit at `at` is the last one and was cut short by a crash: the file ends within it, or one of its sectors was
-    /// lost. If its head is damaged, its end is unknown, but no valid head may follow it, and the file goes no further than one edit.
+    /// Whether the invalid edit at `at` is the last one and was cut short by a crash: the file ends within
+    /// it, or one of its sectors was lost. If its head is damaged, its end is unknown, but no valid head may
+    /// follow it, and the file goes no further than one edit.
     fn was_cut_short(&mut self, at: u64) -> Result<bool> {
         let rest = self.pieces.len().saturating_sub(at);
         match self.head(at)? {

@@ -1,9 +1,11 @@
-//! Reads a manifest that another process writes: all of it at first, and from then on the edits that were appended.
+//! Reads a manifest that another process writes: all of it at first, and from then on the edits that were
+//! appended.
 //!
-//! 1. A manifest is only appended to, until another file replaces it. It is the one that was read if it has the same file number, and the same
-//!    heads of the first and of the last edit that was read, which have the checksums of these edits: numbers of files are used again.
-//! 2. An edit that is not complete is not there yet. If anything else does not fit, or nothing was appended, the whole file is read again, which
-//!    tells what that means.
+//! 1. A manifest is only appended to, until another file replaces it. It is the one that was read if it has
+//!    the same file number, and the same heads of the first and of the last edit that was read, which have
+//!    the checksums of these edits: numbers of files are used again.
+//! 2. An edit that is not complete is not there yet. If anything else does not fit, or nothing was appended,
+//!    the whole file is read again, which tells what that means.
 
 use super::edit::ManifestState;
 use super::format::{EDIT_HEAD_BYTES, HEADER_BYTES};

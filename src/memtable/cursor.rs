@@ -1,6 +1,6 @@
 //! Walking a memtable.
 
-use super::position::{MemKey, Position, Search};
+use super::entry_order::{MemKey, Position, Search};
 use super::table::Memtable;
 use crate::bounds::copy_bound;
 use crate::direction::Direction;
@@ -9,8 +9,8 @@ use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per chunk. The first chunk is
-/// small, so that a short range stays cheap; each further one is twice as large.
+/// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per
+/// chunk. The first chunk is small, so that a short range stays cheap; each further one is twice as large.
 const FIRST_CHUNK: usize = 8;
 /// The first one after a seek, which may want no more than one.
 const SEEK_CHUNK: usize = 2;

@@ -6,13 +6,15 @@ use crate::sync::atomic::{AtomicUsize, Ordering as Memory};
 
 /// The filter is sized for entries of this many bytes, overhead included, …
 const FILTER_BYTES_PER_ENTRY: u64 = 256;
-/// … at this many bits each: 0.08 % false positives. Entries half as long get half the bits, which is still 1 %.
+/// … at this many bits each: 0.08 % false positives. Entries half as long get half the bits, which is still 1
+/// %.
 const FILTER_BITS_PER_KEY: f64 = 16.0;
 /// Number of entries beyond which a filter no longer grows (128 MiB of filter).
 const FILTER_KEYS_MAX: u64 = 1 << 26;
 
-/// The filter of a memtable. Whoever holds only that keeps neither the entries in memory nor, once the memtable is gone, those of a large
-/// filter. A filter denies all keys then: only an answer that was given while the memtable existed counts (I1).
+/// The filter of a memtable. Whoever holds only that keeps neither the entries in memory nor, once the
+/// memtable is gone, those of a large filter. A filter denies all keys then: only an answer that was given
+/// while the memtable existed counts (I1).
 pub struct MemtableFilter {
     keys: AtomicBloom,
     /// Estimated memory of the entries.
@@ -56,7 +58,8 @@ impl MemtableFilter {
         self.entry_bytes() == 0 // Set by the first insert, before readers may see the entry.
     }
 
-    /// Gives the memory back, for a memtable that is gone. Threads that keep the filter may go on to ask it, but must not believe it.
+    /// Gives the memory back, for a memtable that is gone. Threads that keep the filter may go on to ask it,
+    /// but must not believe it.
     pub(super) fn retire(&self) {
         self.keys.clear();
     }

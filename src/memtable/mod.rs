@@ -1,11 +1,11 @@
 //! The memtable: recent writes in a lock-free skiplist, behind an updatable filter of their own.
 //!
-//! Entries are ordered by key and, within a key, newest first. Nothing is ever removed or changed, so a reader with the memtable and a
-//! sequence number has a stable snapshot.
+//! Entries are ordered by key and, within a key, newest first. Nothing is ever removed or changed, so a
+//! reader with the memtable and a sequence number has a stable snapshot.
 
 mod cursor;
+mod entry_order;
 mod filter;
-mod position;
 mod ranges;
 mod table;
 

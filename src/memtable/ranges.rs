@@ -1,9 +1,10 @@
 //! The range tombstones of a memtable: an append-only list that readers search while the writer adds to it.
 //!
-//! 1. Tombstones are kept in *sets* of 2ⁿ in the order of their sequence numbers. Two sets of one size become one of twice the size, as in a
-//!    binary counter, so there are few sets, and adding costs O(log n) amortised (Bentley and Saxe, "Decomposable searching problems", 1980).
-//! 2. A set tells for each key only its newest tombstone. A reader of an older sequence number skips the newer sets, and in the one set that
-//!    has both it asks the two sets that it was made of.
+//! 1. Tombstones are kept in *sets* of 2ⁿ in the order of their sequence numbers. Two sets of one size become
+//!    one of twice the size, as in a binary counter, so there are few sets, and adding costs O(log n)
+//!    amortised (Bentley and Saxe, "Decomposable searching problems", 1980).
+//! 2. A set tells for each key only its newest tombstone. A reader of an older sequence number skips the
+//!    newer sets, and in the one set that has both it asks the two sets that it was made of.
 //! 3. A new list replaces the old one, so a reader keeps the list that it has loaded.
 
 use crate::key::Seq;

@@ -1,7 +1,7 @@
 //! The skiplist behind its filter.
 
+use super::entry_order::{MemKey, Position, Search, head_of};
 use super::filter::MemtableFilter;
-use super::position::{MemKey, Position, Search, head_of};
 use super::ranges::{MemtableRanges, RangeList};
 use crate::error::Result;
 use crate::key::{Entry, EntryKind, Seq};
@@ -12,8 +12,8 @@ use crossbeam_skiplist::SkipMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Memory of an entry besides its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16 for a mean tower (two pointers),
-/// and the allocator's header and rounding.
+/// Memory of an entry besides its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16 for
+/// a mean tower (two pointers), and the allocator's header and rounding.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// Memory of a range tombstone besides its keys: up to two steps in each of up to 20 sets.
 const RANGE_OVERHEAD_BYTES: usize = 2 << 10;
@@ -39,7 +39,8 @@ impl Drop for Memtable {
 }
 
 impl Memtable {
-    /// An empty memtable with a filter sized for `budget_bytes` of entries. More entries work, but give more false positives.
+    /// An empty memtable with a filter sized for `budget_bytes` of entries. More entries work, but give more
+    /// false positives.
     pub fn new(budget_bytes: u64) -> Result<Self> {
         let filter = Arc::new(MemtableFilter::new(budget_bytes)?);
         Ok(Memtable {
@@ -54,8 +55,8 @@ impl Memtable {
 
     /// Adds one operation. `data` is the key, immediately followed by the value; `hash` is the key's hash.
     ///
-    /// The hash enters the filter before the entry enters the skiplist, and the caller publishes the sequence number after both, so that a
-    /// reader that may see the entry finds its bits set (I1).
+    /// The hash enters the filter before the entry enters the skiplist, and the caller publishes the sequence
+    /// number after both, so that a reader that may see the entry finds its bits set (I1).
     pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
         let prefix = head_of(data.get(..key_len).unwrap_or_default());
@@ -68,8 +69,8 @@ impl Memtable {
         self.last_seq.fetch_max(seq, Memory::Relaxed);
     }
 
-    /// Adds a range tombstone: it deletes the entries in the range with smaller sequence numbers, here and in everything older. Without `end`,
-    /// the range goes up to the last key.
+    /// Adds a range tombstone: it deletes the entries in the range with smaller sequence numbers, here and in
+    /// everything older. Without `end`, the range goes up to the last key.
     pub fn delete_range(&self, seq: Seq, start: Bytes, end: Option<Bytes>) {
         let key_bytes = start.len() + end.as_ref().map_or(0, Bytes::len);
         let encoded_bytes = key_bytes + 2 * RangeTombstones::STEP_BYTES;
@@ -97,7 +98,8 @@ impl Memtable {
         self.ranges.load()
     }
 
-    /// Adds the hash of a prefix to the filter, before the [`insert`](Self::insert) of a key that has it (I1).
+    /// Adds the hash of a prefix to the filter, before the [`insert`](Self::insert) of a key that has it
+    /// (I1).
     pub fn insert_prefix(&self, hash: u64) {
         self.filter.insert(hash);
     }

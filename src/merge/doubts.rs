@@ -1,10 +1,13 @@
-//! What a walk that skips damage hides: rows that may have been overwritten or deleted by what it cannot read (I6).
+//! What a walk that skips damage hides: rows that may have been overwritten or deleted by what it cannot read
+//! (I6).
 //!
-//! 1. What cannot be read of a segment has keys between two bounds, and no entry newer than the segment's newest. It counts as a range
-//!    tombstone of that number there, so that every older row is hidden. A newer row is certain.
-//! 2. If the range tombstones of a segment cannot be read, that goes for all keys from its smallest to its largest one, its own included.
-//! 3. A source meets damage when it moves to where the damage begins, in the direction of the walk. So no row that it makes doubtful was
-//!    seen before.
+//! 1. What cannot be read of a segment has keys between two bounds, and no entry newer than the segment's
+//!    newest. It counts as a range tombstone of that number there, so that every older row is hidden. A newer
+//!    row is certain.
+//! 2. If the range tombstones of a segment cannot be read, that goes for all keys from its smallest to its
+//!    largest one, its own included.
+//! 3. A source meets damage when it moves to where the damage begins, in the direction of the walk. So no row
+//!    that it makes doubtful was seen before.
 
 use super::damage::{Damage, DamagedPart};
 use super::skipped::Skipped;
@@ -65,7 +68,8 @@ impl Doubts {
         self.skipped.add(damage);
     }
 
-    /// Narrows a span around `key` to where the doubts and the range tombstones of segments are the same, and adds them to it.
+    /// Narrows a span around `key` to where the doubts and the range tombstones of segments are the same, and
+    /// adds them to it.
     pub fn narrow(&mut self, live: &LiveSet, key: &[u8], span: &mut Span) -> Result<()> {
         let direction = self.direction;
         self.zones.retain(|zone| match direction {

@@ -1,39 +1,43 @@
 //! K-way merge of memtables and sorted runs: each key once, its newest entry, in key order or backwards.
 //!
-//! 1. Every source is at its next entry, or before a segment that it has not opened: then it counts as being at that segment's bound.
-//! 2. A binary heap orders the sources by (key, unopened first, newest first). Its top, once opened, is the current entry.
-//! 3. The *lead* is the number of further entries in the top's block that precede the entries of all other sources. They follow without
-//!    comparisons. A search that starts at the next entry and doubles its steps finds the lead.
-//! 4. After the lead, advance every other source at the same key (their entries are older), then the top itself.
+//! 1. Every source is at its next entry, or before a segment that it has not opened: then it counts as being
+//!    at that segment's bound.
+//! 2. A binary heap orders the sources by (key, unopened first, newest first). Its top, once opened, is the
+//!    current entry.
+//! 3. The *lead* is the number of further entries in the top's block that precede the entries of all other
+//!    sources. They follow without comparisons. A search that starts at the next entry and doubles its steps
+//!    finds the lead.
+//! 4. After the lead, advance every other source at the same key (their entries are older), then the top
+//!    itself.
 //!
 //! Sources may come in any order: sequence numbers decide which entry is the newest.
 
 mod damage;
 mod doubts;
+mod galloping;
 mod inputs;
-mod lead;
-mod mask;
-mod run;
+mod range_mask;
+mod run_cursor;
+mod run_walk;
 mod skipped;
 mod source;
-mod walk;
 
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
+use galloping::count_leading;
 use inputs::{Input, Inputs};
-use lead::count_leading;
 use std::ops::Bound;
 
-pub use mask::RangeMask;
-pub use run::RunCursor;
+pub use range_mask::RangeMask;
+pub use run_cursor::RunCursor;
+pub use run_walk::{RunWalk, begins, reaches};
 pub use skipped::{Skipped, SkippedKeys};
 pub use source::MergeSource;
-pub use walk::{RunWalk, begins, reaches};
 
-/// How many entries that the same range tombstones hide a walk meets before it tries to pass them at once. Further attempts at the same
-/// ones are rarer and rarer.
-const HIDDEN_RUN: u32 = 16;
+/// How many entries that the same range tombstones hide a walk meets before it tries to pass them at once.
+/// Further attempts at the same ones are rarer and rarer.
+const HIDDEN_STREAK: u32 = 16;
 
 /// Walks the merged entries. Starts before the first one.
 pub struct MergeCursor {
@@ -48,7 +52,8 @@ pub struct MergeCursor {
 }
 
 impl MergeCursor {
-    /// Merges `sources`, all of which walk in `direction`, up to `end`. The mask tells which entries are not [visible](Self::is_visible).
+    /// Merges `sources`, all of which walk in `direction`, up to `end`. The mask tells which entries are not
+    /// [visible](Self::is_visible).
     pub fn new(
         sources: Vec<MergeSource>,
         direction: Direction,
@@ -67,8 +72,8 @@ impl MergeCursor {
         self
     }
 
-    /// Starts another walk, from `start` on and without an end, as a new merge of the same sources would. The sources keep what they have
-    /// in memory, and read nothing yet.
+    /// Starts another walk, from `start` on and without an end, as a new merge of the same sources would. The
+    /// sources keep what they have in memory, and read nothing yet.
     pub fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
         self.inputs.all.iter_mut().for_each(|input| input.source.seek(direction, start));
         self.heap.clear();
@@ -79,21 +84,19 @@ impl MergeCursor {
     /// Moves to the next row that a reader sees; `false` at the end, and from then on.
     #[inline]
     pub fn advance_visible(&mut self) -> Result<bool> {
-        match self.step_put() {
-            true => Ok(true),
-            false => self.find_next(),
-        }
+        if self.step_put() { Ok(true) } else { self.find_next() }
     }
 
-    /// The rest of [`advance_visible`](Self::advance_visible). Out of line, so that its usual case is short in each caller.
+    /// The rest of [`advance_visible`](Self::advance_visible). Out of line, so that its usual case is short
+    /// in each caller.
     #[inline(never)]
     fn find_next(&mut self) -> Result<bool> {
         let found = self.advance()?;
         self.find_visible(found)
     }
 
-    /// Moves to the first row that a reader sees at or after `key`, which must not precede the current entry. Sources that are there or
-    /// beyond stay where they are.
+    /// Moves to the first row that a reader sees at or after `key`, which must not precede the current entry.
+    /// Sources that are there or beyond stay where they are.
     pub fn seek_ahead(&mut self, key: &[u8]) -> Result<bool> {
         while let Some(&top) = self.heap.first() {
             let source = &mut self.inputs.all[top].source;
@@ -118,15 +121,17 @@ impl MergeCursor {
                 (hidden, span) = (0, now); // Each range of many is passed after as few entries as the first.
             }
             hidden += u32::from(is_hidden);
-            found = match is_hidden && hidden >= HIDDEN_RUN && hidden.is_power_of_two() {
-                true => self.pass_deleted()?,
-                false => self.advance()?,
+            found = if is_hidden && hidden >= HIDDEN_STREAK && hidden.is_power_of_two() {
+                self.pass_deleted()?
+            } else {
+                self.advance()?
             };
         }
         Ok(found)
     }
 
-    /// Moves past the current entry, which is hidden, and past the deleted range as far as the sources allow. `false` at the end.
+    /// Moves past the current entry, which is hidden, and past the deleted range as far as the sources allow.
+    /// `false` at the end.
     fn pass_deleted(&mut self) -> Result<bool> {
         let Some((edge, deleted)) =
             self.inputs.mask.as_ref().and_then(|mask| mask.edge(self.inputs.direction))
@@ -165,8 +170,8 @@ impl MergeCursor {
         self.advance_top()
     }
 
-    /// Moves to the next entry if it is in the lead, and known without a look at it to be a row that readers see. `false` says nothing
-    /// about the next entry.
+    /// Moves to the next entry if it is in the lead, and known without a look at it to be a row that readers
+    /// see. `false` says nothing about the next entry.
     #[inline]
     fn step_put(&mut self) -> bool {
         let Some(top) =
@@ -182,7 +187,8 @@ impl MergeCursor {
         is_put
     }
 
-    /// Moves over at most `most` entries of the lead, all of them puts, at once. Returns how many; 0 says nothing about the next entry.
+    /// Moves over at most `most` entries of the lead, all of them puts, at once. Returns how many; 0 says
+    /// nothing about the next entry.
     #[inline]
     pub fn skip_puts(&mut self, most: usize) -> usize {
         let Some(top) = self.inputs.all.get_mut(self.top).filter(|_| self.inputs.mask.is_none()) else {
@@ -213,7 +219,8 @@ impl MergeCursor {
         self.settle()
     }
 
-    /// Opens the segment that is next, if one is, and finds the lead. Returns whether there is an entry within the end.
+    /// Opens the segment that is next, if one is, and finds the lead. Returns whether there is an entry
+    /// within the end.
     fn settle(&mut self) -> Result<bool> {
         while !self.heap.is_empty() && !self.input(0).source.is_open() {
             self.advance_at(0)?;

@@ -10,8 +10,9 @@ use std::fmt;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What ranges have skipped because it cannot be read: see [`Range::skip_damaged`](crate::Range::skip_damaged). Clones share what they
-/// hold. It grows with the damage; [`take_keys`](Self::take_keys) empties it, also while a range goes on.
+/// What ranges have skipped because it cannot be read: see
+/// [`Range::skip_damaged`](crate::Range::skip_damaged). Clones share what they hold. It grows with the
+/// damage; [`take_keys`](Self::take_keys) empties it, also while a range goes on.
 #[derive(Clone, Default)]
 pub struct Skipped(Arc<Mutex<BTreeMap<Stretch, Damage>>>);
 
@@ -21,14 +22,16 @@ pub struct Skipped(Arc<Mutex<BTreeMap<Stretch, Damage>>>);
 pub struct SkippedKeys {
     /// Why: names the file, the offset and the keys.
     pub error: Error,
-    /// The keys that may be missing from the range. Whether there are any, nothing tells. They can be given to
-    /// [`Db::range`](crate::Db::range), or to [`Db::delete_range`](crate::Db::delete_range) before they are written anew.
+    /// The keys that may be missing from the range. Whether there are any, nothing tells. They can be given
+    /// to [`Db::range`](crate::Db::range), or to [`Db::delete_range`](crate::Db::delete_range) before they
+    /// are written anew.
     pub keys: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     /// How many blocks cannot be read; `None` if nothing tells.
     pub blocks: Option<u64>,
 }
 
-/// The segment, whether its range tombstones are meant, and the last of the keys. So neighbours in a segment are neighbours in order.
+/// The segment, whether its range tombstones are meant, and the last of the keys. So neighbours in a segment
+/// are neighbours in order.
 type Stretch = (FileId, bool, Vec<u8>);
 
 impl Skipped {
@@ -42,7 +45,8 @@ impl Skipped {
         lock(&self.0).is_empty()
     }
 
-    /// What was skipped, by file and then by key. Blocks that follow each other count once, also if both ends of a range have met them.
+    /// What was skipped, by file and then by key. Blocks that follow each other count once, also if both ends
+    /// of a range have met them.
     pub fn keys(&self) -> Vec<SkippedKeys> {
         lock(&self.0).values().cloned().map(SkippedKeys::from).collect()
     }

@@ -1,6 +1,6 @@
 //! The sources of a merge: memtables and sorted runs behind one interface.
 
-use super::run::{RunCursor, RunPosition};
+use super::run_cursor::{RunCursor, RunPosition};
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};

@@ -27,20 +27,22 @@ impl FilterPolicy {
     /// No filters are used or written; existing sidecars are left alone. For measuring what filters save.
     pub const OFF: FilterPolicy = FilterPolicy { objective: Objective::Off };
 
-    /// Parity filters with this many bits per key on average over the store, spread over the levels so that a lookup of a missing key
-    /// meets the fewest false positives. 2 to 64; bits beyond 19 are not used.
+    /// Parity filters with this many bits per key on average over the store, spread over the levels so that a
+    /// lookup of a missing key meets the fewest false positives. 2 to 64; bits beyond 19 are not used.
     pub const fn bits_per_key(bits: f64) -> Self {
         FilterPolicy { objective: Objective::AverageBits(bits) }
     }
 
-    /// The least memory with which a lookup of a missing key meets at most this many false positives on average, over all runs (0 to 1,
-    /// exclusive). The widest filters give 0.0015 % per run; a lower rate gets those.
+    /// The least memory with which a lookup of a missing key meets at most this many false positives on
+    /// average, over all runs (0 to 1, exclusive). The widest filters give 0.0015 % per run; a lower rate
+    /// gets those.
     pub const fn target_fpr(rate: f64) -> Self {
         FilterPolicy { objective: Objective::SumFpr(rate) }
     }
 
-    /// At most this many bytes of filters for the whole store, spread as by [`bits_per_key`](Self::bits_per_key). As the store grows, new
-    /// segments get fewer bits. The minimum is 2 bits per key, even if that exceeds the budget.
+    /// At most this many bytes of filters for the whole store, spread as by
+    /// [`bits_per_key`](Self::bits_per_key). As the store grows, new segments get fewer bits. The minimum is
+    /// 2 bits per key, even if that exceeds the budget.
     pub const fn memory_budget(bytes: u64) -> Self {
         FilterPolicy { objective: Objective::TotalBytes(bytes) }
     }

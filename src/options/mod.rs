@@ -19,8 +19,8 @@ const LEVEL0_TRIGGER: usize = 4;
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Durability {
-    /// Once the operating system has it. It survives the death of the process. After a power failure, a prefix of all writes survives.
-    /// [`Db::sync`](crate::Db::sync) makes everything written so far durable.
+    /// Once the operating system has it. It survives the death of the process. After a power failure, a
+    /// prefix of all writes survives. [`Db::sync`](crate::Db::sync) makes everything written so far durable.
     #[default]
     Os,
     /// Once the disk has it (fdatasync, which concurrent writers share).
@@ -88,22 +88,25 @@ impl Options {
         Self::default()
     }
 
-    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. Up to a quarter of it holds parts of the indexes, and up to another the range
-    /// tombstones of segments, which may always take 1 MiB, or as much as those of one segment. 0 turns it off: then parts of the indexes take
-    /// up to 64 MiB, so that a found key reads one block, and no other block is kept. Besides, a thread that reads keeps the memory of up to 16
-    /// evicted blocks of at most 32 KiB for the blocks that it reads next.
+    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. Up to a quarter of it holds parts of
+    /// the indexes, and up to another the range tombstones of segments, which may always take 1 MiB, or as
+    /// much as those of one segment. 0 turns it off: then parts of the indexes take up to 64 MiB, so that a
+    /// found key reads one block, and no other block is kept. Besides, a thread that reads keeps the memory
+    /// of up to 16 evicted blocks of at most 32 KiB for the blocks that it reads next.
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;
         self
     }
 
-    /// Size at which a memtable is flushed (keys, values and overhead), in bytes. Default 64 MiB; at least 4 KiB. Up to three memtables exist.
+    /// Size at which a memtable is flushed (keys, values and overhead), in bytes. Default 64 MiB; at least 4
+    /// KiB. Up to three memtables exist.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = bytes;
         self
     }
 
-    /// Size at which compaction starts a new segment, in bytes. Default 64 MiB; at least 4 KiB. Level 1 holds 4 to 16 times as much.
+    /// Size at which compaction starts a new segment, in bytes. Default 64 MiB; at least 4 KiB. Level 1 holds
+    /// 4 to 16 times as much.
     pub fn segment_bytes(mut self, bytes: u64) -> Self {
         self.segment_bytes = bytes;
         self
@@ -133,12 +136,15 @@ impl Options {
         self
     }
 
-    /// The prefixes of keys that filters learn beside the keys, so that a [`prefix`](crate::Db::prefix) or a range within one prefix skips
-    /// every memtable and segment that has no such key. Default none; up to 8 different ones, in any order.
+    /// The prefixes of keys that filters learn beside the keys, so that a [`prefix`](crate::Db::prefix) or a
+    /// range within one prefix skips every memtable and segment that has no such key. Default none; up to 8
+    /// different ones, in any order.
     ///
-    /// Each distinct prefix of a segment takes as many filter bits as a key, and [`FilterPolicy`] counts both. Nothing is stored but
-    /// the prefixes in the filters: filters that were built with other extractors still serve keys, and deny no prefix until a compaction
-    /// or [`rebuild_filters`](crate::Db::rebuild_filters) replaces them. Filters of memtables are not made larger.
+    /// Each distinct prefix of a segment takes as many filter bits as a key, and [`FilterPolicy`] counts
+    /// both. Nothing is stored but the prefixes in the filters: filters that were built with other extractors
+    /// still serve keys, and deny no prefix until a compaction or
+    /// [`rebuild_filters`](crate::Db::rebuild_filters) replaces them. Filters of memtables are not made
+    /// larger.
     ///
     /// ```
     /// use sidebloom::{Options, PrefixExtractor};
@@ -151,9 +157,9 @@ impl Options {
         self
     }
 
-    /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders choose
-    /// keys and must not be able to force useless block reads. A store keeps the hash that it was created with,
-    /// whatever later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns it.
+    /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders
+    /// choose keys and must not be able to force useless block reads. A store keeps the hash that it was
+    /// created with, whatever later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns it.
     pub fn key_hash(mut self, key_hash: KeyHash) -> Self {
         self.key_hash = key_hash;
         self
@@ -165,24 +171,27 @@ impl Options {
         self
     }
 
-    /// Maximum number of segment files that stay open between reads. Default 512; at least 8. A store opens segments on demand, so it works
-    /// with any number of them. Active readers, the log and files being written need descriptors of their own: leave some room below the
-    /// limit of the process (`ulimit -n`). If descriptors still run out, the store closes open segments to free some.
+    /// Maximum number of segment files that stay open between reads. Default 512; at least 8. A store opens
+    /// segments on demand, so it works with any number of them. Active readers, the log and files being
+    /// written need descriptors of their own: leave some room below the limit of the process (`ulimit -n`).
+    /// If descriptors still run out, the store closes open segments to free some.
     pub fn max_open_files(mut self, files: usize) -> Self {
         self.max_open_files = files;
         self
     }
 
-    /// Maximum number of filters that are mapped at the same time. Default 32,768, half of the maps that Linux allows a process
-    /// (`vm.max_map_count`); at least 8. With more segments than that, filters that were not probed recently are unmapped. Probing one maps
-    /// it again; until there is room, it answers "maybe". A snapshot or an iterator keeps the maps that exist when it starts.
-    /// [`Residency::Pinned`] maps nothing.
+    /// Maximum number of filters that are mapped at the same time. Default 32,768, half of the maps that
+    /// Linux allows a process (`vm.max_map_count`); at least 8. With more segments than that, filters that
+    /// were not probed recently are unmapped. Probing one maps it again; until there is room, it answers
+    /// "maybe". A snapshot or an iterator keeps the maps that exist when it starts. [`Residency::Pinned`]
+    /// maps nothing.
     pub fn max_mapped_filters(mut self, filters: usize) -> Self {
         self.max_mapped_filters = filters;
         self
     }
 
-    /// Number of threads for flushing and compaction. Default 2; 2 to 64. One of them is always free for flushing.
+    /// Number of threads for flushing and compaction. Default 2; 2 to 64. One of them is always free for
+    /// flushing.
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = threads;
         self
@@ -202,25 +211,28 @@ impl Options {
         self
     }
 
-    /// Whether to open the store without changing a byte. Any number of read-only opens can share a store, and a
-    /// read-only directory suffices. Default false.
+    /// Whether to open the store without changing a byte. Any number of read-only opens can share a store,
+    /// and a read-only directory suffices. Default false.
     pub fn read_only(mut self, read_only: bool) -> Self {
         self.read_only = read_only;
         self
     }
 
-    /// Whether to open the store read-only beside the process that writes it, and to follow what that process writes. Default false.
+    /// Whether to open the store read-only beside the process that writes it, and to follow what that process
+    /// writes. Default false.
     ///
-    /// Any number of processes can follow a store. They find out about writes within some 10 ms, or at once by
-    /// [`Db::catch_up`](crate::Db::catch_up), share the filters in the page cache, and keep the rows of the logs in memory, up to three
-    /// memtables. Writes show before the writer has synced them. Snapshots and iterators stay as they are; for as long as one of
-    /// them exists, the writer keeps the files that it reads, and their disk space. Nothing is left behind if a follower is killed.
+    /// Any number of processes can follow a store. They find out about writes within some 10 ms, or at once
+    /// by [`Db::catch_up`](crate::Db::catch_up), share the filters in the page cache, and keep the rows of
+    /// the logs in memory, up to three memtables. Writes show before the writer has synced them. Snapshots
+    /// and iterators stay as they are; for as long as one of them exists, the writer keeps the files that it
+    /// reads, and their disk space. Nothing is left behind if a follower is killed.
     ///
-    /// Without a writer, the store shows what it holds, and a writer may come. On systems other than Linux, following is
-    /// [`read_only`](Self::read_only).
+    /// Without a writer, the store shows what it holds, and a writer may come. On systems other than Linux,
+    /// following is [`read_only`](Self::read_only).
     ///
     /// ```
-    /// # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+    /// # let dir = tempfile::tempdir()
+    /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
     /// # let path = dir.path().join("seen.db");
     /// use sidebloom::{Db, Options};
     ///
@@ -236,11 +248,13 @@ impl Options {
         self
     }
 
-    /// The permission bits of all files that the store creates from now on, as `chmod` takes them: `0o640`, say. Directories can also be
-    /// searched by those who may read. The bits are exact, whatever the process's mask (`umask`) is; the owner needs `0o600`. Default: those
-    /// of the store's file `LOCK`, so that a private store stays private; for a new store, what the mask leaves of `0o666`.
+    /// The permission bits of all files that the store creates from now on, as `chmod` takes them: `0o640`,
+    /// say. Directories can also be searched by those who may read. The bits are exact, whatever the
+    /// process's mask (`umask`) is; the owner needs `0o600`. Default: those of the store's file `LOCK`, so
+    /// that a private store stays private; for a new store, what the mask leaves of `0o666`.
     ///
-    /// Files that exist keep their permissions, and so do their hard links in a [`checkpoint`](crate::Db::checkpoint).
+    /// Files that exist keep their permissions, and so do their hard links in a
+    /// [`checkpoint`](crate::Db::checkpoint).
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
         self
@@ -259,10 +273,8 @@ impl Options {
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
-        let check = |ok: bool, what: &str| match ok {
-            true => Ok(()),
-            false => Err(Error::InvalidArgument(what.to_owned())),
-        };
+        let check =
+            |ok: bool, what: &str| if ok { Ok(()) } else { Err(Error::InvalidArgument(what.to_owned())) };
         check(self.memtable_bytes >= 4096, "memtable_bytes must be at least 4096")?;
         check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
         check((256..=1 << 20).contains(&self.block_bytes), "block_bytes must be 256 to 1048576")?;

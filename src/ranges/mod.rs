@@ -1,8 +1,9 @@
 //! Range tombstones: which ranges of keys were deleted, and when.
 //!
-//! A set of range tombstones is kept as a step function over the keys: from each step's key on, up to the next one, every entry that is older
-//! than the step's sequence number is deleted. Overlapping tombstones need no more than two steps each, and the newest one wins. (RocksDB
-//! calls the pieces between two steps fragments.)
+//! A set of range tombstones is kept as a step function over the keys: from each step's key on, up to the
+//! next one, every entry that is older than the step's sequence number is deleted. Overlapping tombstones
+//! need no more than two steps each, and the newest one wins. (RocksDB calls the pieces between two steps
+//! fragments.)
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
@@ -72,10 +73,7 @@ impl DeletedRange {
 
 /// The smallest key greater than `key`; `None` if there is none.
 pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
-    match key.len() < MAX_KEY_BYTES {
-        true => Some([key, &[0]].concat()),
-        false => prefix_end(key),
-    }
+    if key.len() < MAX_KEY_BYTES { Some([key, &[0]].concat()) } else { prefix_end(key) }
 }
 
 /// The last key of all. It stands for the end of a range that has none.
@@ -86,14 +84,14 @@ pub fn last_key() -> Bytes {
     LAST_KEY.clone()
 }
 
-/// Appends the largest key of a segment: 0 for the [last key of all](last_key), otherwise 1 + its length and the key.
+/// Appends the largest key of a segment: 0 for the [last key of all](last_key), otherwise 1 + its length and
+/// the key.
 pub fn put_last_key(out: &mut Vec<u8>, key: &[u8]) {
-    match *key == **LAST_KEY {
-        true => out.put_varint(0),
-        false => {
-            out.put_varint(key.len() as u64 + 1);
-            out.extend_from_slice(key);
-        }
+    if *key == **LAST_KEY {
+        out.put_varint(0)
+    } else {
+        out.put_varint(key.len() as u64 + 1);
+        out.extend_from_slice(key);
     }
 }
 
@@ -174,7 +172,8 @@ impl RangeTombstones {
             .filter(|range| range.2 > 0)
     }
 
-    /// The key and the number of a step: entries from this key on, up to the next step, are deleted if they are older.
+    /// The key and the number of a step: entries from this key on, up to the next step, are deleted if they
+    /// are older.
     pub fn step(&self, at: usize) -> Option<(&[u8], Seq)> {
         self.steps.get(at).map(|step| (&*step.from, step.seq))
     }
@@ -309,7 +308,8 @@ impl RangeTombstones {
     }
 }
 
-/// Neighbouring keys that the same range tombstones delete, found around one key. Saves the search for the keys that follow.
+/// Neighbouring keys that the same range tombstones delete, found around one key. Saves the search for the
+/// keys that follow.
 #[derive(Debug, Clone, Default)]
 pub struct Span {
     from: Vec<u8>,

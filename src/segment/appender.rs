@@ -7,8 +7,8 @@ use crate::hash::Digest;
 /// Size of an append, in bytes.
 const APPEND_BYTES: usize = 256 << 10;
 
-/// Buffers bytes for a file. After a failed append or sync the file is never written again (invariant I5), and every call returns that
-/// error.
+/// Buffers bytes for a file. After a failed append or sync the file is never written again (invariant I5),
+/// and every call returns that error.
 pub struct SegmentAppender {
     file: Box<dyn AppendFile>,
     pending: Vec<u8>,

@@ -1,8 +1,8 @@
 //! Data blocks in memory: finding a key in one, and its rows.
 
 use super::block_builder::{BlockBuilder, fingerprint};
+use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::format::Parsed;
-use super::layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::payload::Payload;
 use crate::codec::{low_bytes, uint_at};
 use crate::hash::KeyHasher;
@@ -10,21 +10,23 @@ use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, same_byt
 use std::ops::Range;
 use std::sync::Arc;
 
-/// A block in memory that may be longer. Its checksum and the bounds of its areas have been verified. Clones share the bytes. Kept small,
-/// because the block cache stores it in its table.
+/// A block in memory that may be longer. Its checksum and the bounds of its areas have been verified. Clones
+/// share the bytes. Kept small, because the block cache stores it in its table.
 pub struct Block(Arc<[u8]>);
 
-/// The front of a block, in cache lines: header, fingerprints, and the first arrays. What a search reads first.
+/// The front of a block, in cache lines: header, fingerprints, and the first arrays. What a search reads
+/// first.
 const FRONT_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
 /// The most cache lines that [`Block::prefetch`] asks for: 4 KiB, a block of the default size.
 const PREFETCH_LINES: usize = 64;
-/// The most fingerprints that a search compares. In a block with more entries, it searches the keys until so many are left.
+/// The most fingerprints that a search compares. In a block with more entries, it searches the keys until so
+/// many are left.
 const FINGERPRINTS_MAX: usize = 256;
 
 impl Clone for Block {
-    /// Prefetches the front for the search that follows. The CPU overlaps the misses, also with that of the reference count; a search alone
-    /// would wait for one after another.
+    /// Prefetches the front for the search that follows. The CPU overlaps the misses, also with that of the
+    /// reference count; a search alone would wait for one after another.
     #[inline]
     fn clone(&self) -> Self {
         self.0.chunks(LINE_BYTES).take(FRONT_LINES).for_each(sidebloom_filter::prefetch);
@@ -33,7 +35,8 @@ impl Clone for Block {
 }
 
 impl Block {
-    /// Takes over a decompressed payload, and checks every bound in it once, so that its rows can be read without errors.
+    /// Takes over a decompressed payload, and checks every bound in it once, so that its rows can be read
+    /// without errors.
     pub fn parse(payload: Payload) -> Parsed<Self> {
         let header = BlockHeader::decode(&payload).ok_or("the data block is shorter than its header")?;
         if header.count == 0 || header.count as usize > payload.len() {
@@ -83,7 +86,8 @@ impl Block {
     }
 }
 
-/// The longest of consecutive parts. Their `ends`, of `width` bytes each, must not decrease and the last one must be `total`.
+/// The longest of consecutive parts. Their `ends`, of `width` bytes each, must not decrease and the last one
+/// must be `total`.
 fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
     let width = usize::from(width);
     let (mut longest, mut start) = (0, 0);
@@ -93,13 +97,15 @@ fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
         longest = longest.max(len);
         start = end;
     }
-    match start == total as usize {
-        true => Ok(longest),
-        false => Err("the last end in a data block is not the end of its area"),
+    if start == total as usize {
+        Ok(longest)
+    } else {
+        Err("the last end in a data block is not the end of its area")
     }
 }
 
-/// The rows of a block, read in place. Beyond the last row, keys and values are empty, and sequence numbers mean nothing.
+/// The rows of a block, read in place. Beyond the last row, keys and values are empty, and sequence numbers
+/// mean nothing.
 #[derive(Default)]
 pub struct Rows {
     bytes: Arc<[u8]>,
@@ -116,10 +122,7 @@ impl Rows {
     /// The key of row `at`.
     #[inline]
     pub fn key(&self, at: usize) -> SplitKey<'_> {
-        match at < self.len() {
-            true => SplitKey::new(self.prefix(), self.suffix(at)),
-            false => SplitKey::default(),
-        }
+        if at < self.len() { SplitKey::new(self.prefix(), self.suffix(at)) } else { SplitKey::default() }
     }
 
     /// The sequence number of row `at`.
@@ -138,9 +141,10 @@ impl Rows {
     #[inline]
     pub fn kind(&self, at: usize) -> EntryKind {
         let bits = || self.bytes.get(self.layout.tombstones + at / 8).copied().unwrap_or_default();
-        match self.has_tombstones() && bits() >> (at % 8) & 1 == 1 {
-            true => EntryKind::Tombstone,
-            false => EntryKind::Put,
+        if self.has_tombstones() && bits() >> (at % 8) & 1 == 1 {
+            EntryKind::Tombstone
+        } else {
+            EntryKind::Put
         }
     }
 
@@ -162,7 +166,8 @@ impl Rows {
         Value::of_block(Arc::clone(&self.bytes), self.value_range(at))
     }
 
-    /// The entry of a key with this hash. A fingerprint that differs from the key's says that the row is another one.
+    /// The entry of a key with this hash. A fingerprint that differs from the key's says that the row is
+    /// another one.
     #[inline]
     pub fn get(self, key: &[u8], hash: u64) -> Option<Entry> {
         let at = self.find(key, hash)?;
@@ -203,10 +208,7 @@ impl Rows {
         let mut window = 0..self.len();
         while window.len() > FINGERPRINTS_MAX {
             let middle = window.start + window.len() / 2;
-            match self.suffix(middle) <= suffix {
-                true => window.start = middle,
-                false => window.end = middle,
-            }
+            if self.suffix(middle) <= suffix { window.start = middle } else { window.end = middle }
         }
         window
     }
@@ -217,10 +219,7 @@ impl Rows {
         while low < high {
             let middle = low + (high - low) / 2;
             let order = self.key(middle).cmp_bytes(key);
-            match order.is_lt() || inclusive && order.is_eq() {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+            if order.is_lt() || inclusive && order.is_eq() { low = middle + 1 } else { high = middle }
         }
         low
     }
@@ -230,8 +229,9 @@ impl Rows {
         self.bytes.get(HEADER_BYTES + at).copied().unwrap_or_default()
     }
 
-    /// Whether the writer would have produced these bytes for these rows, of strictly increasing keys. Checks the fingerprints if the
-    /// hasher is known. `builder` must be empty and is left so; the other buffers are for reuse.
+    /// Whether the writer would have produced these bytes for these rows, of strictly increasing keys. Checks
+    /// the fingerprints if the hasher is known. `builder` must be empty and is left so; the other buffers are
+    /// for reuse.
     pub fn is_as_written(
         &self,
         hasher: Option<KeyHasher>,

@@ -1,6 +1,6 @@
 //! Building data blocks.
 
-use super::layout::{BlockHeader, Layout};
+use super::block_layout::{BlockHeader, Layout};
 use crate::codec::{Encode, uint_width};
 use crate::key::{EntryKind, Seq};
 
@@ -15,8 +15,8 @@ pub fn fingerprint(hash: u64) -> u8 {
 pub struct BlockBuilder {
     shape: Shape,
     fingerprints: Vec<u8>,
-    /// What each key does not share with the previous one. Only the last key tells how long the common prefix is, and whole keys could
-    /// take far more memory than the block.
+    /// What each key does not share with the previous one. Only the last key tells how long the common prefix
+    /// is, and whole keys could take far more memory than the block.
     rests: Vec<u8>,
     keys: Vec<BuilderKey>,
     values: Vec<u8>,
@@ -107,14 +107,15 @@ impl Shape {
 }
 
 impl BlockBuilder {
-    /// The size of the block in bytes if this entry were added. `shared` is the number of leading bytes that its key shares with the
-    /// previous one.
+    /// The size of the block in bytes if this entry were added. `shared` is the number of leading bytes that
+    /// its key shares with the previous one.
     #[inline]
     pub fn bytes_with(&self, key: &[u8], shared: usize, seq: Seq, kind: EntryKind, value: &[u8]) -> usize {
         self.shape.with(shared, key.len(), seq, kind, value.len()).bytes()
     }
 
-    /// Adds an entry with its key's [`fingerprint`]. Its key shares exactly `shared` leading bytes with the previous one.
+    /// Adds an entry with its key's [`fingerprint`]. Its key shares exactly `shared` leading bytes with the
+    /// previous one.
     #[inline]
     pub fn append(
         &mut self,

@@ -1,19 +1,22 @@
 //! Where a block ends, for segments without a readable index.
 //!
-//! 1. The beginning of a payload says how long it is: the areas of a data block, the sequences of an lz4 block, the blocks of a zstd
-//!    frame, the separators of an index, the keys of range tombstones and properties. Nearly all other bytes contradict themselves at once.
-//! 2. Only then is a checksum computed, over the bytes up to that end. It covers the location, so no other block matches.
+//! 1. The beginning of a payload says how long it is: the areas of a data block, the sequences of an lz4
+//!    block, the blocks of a zstd frame, the separators of an index, the keys of range tombstones and
+//!    properties. Nearly all other bytes contradict themselves at once.
+//! 2. Only then is a checksum computed, over the bytes up to that end. It covers the location, so no other
+//!    block matches.
 
+use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::format::{
     Compression, DATA_BYTES_MAX, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, RANGES_MARK, TRAILER_BYTES, block_crc,
     padded_type,
 };
-use super::layout::{BlockHeader, HEADER_BYTES, Layout};
 use crate::codec::Decoder;
 use crate::id::FileId;
 use crate::key::MAX_KEY_BYTES;
 
-/// How many offsets to pass over, from the start of `bytes` on, because no block begins there. Stops before the last seven.
+/// How many offsets to pass over, from the start of `bytes` on, because no block begins there. Stops before
+/// the last seven.
 pub fn offsets_without_block(bytes: &[u8]) -> usize {
     let may_begin = |number: &[u8]| {
         let number = number.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
@@ -47,8 +50,8 @@ type PayloadEnd = fn(&mut Decoder<'_>, u64) -> Payload;
 /// The type of the block, and the end of the payload.
 type Payload = (Compression, BlockEnd);
 
-/// The end of the block at `offset` of segment `id`, given the `bytes` from there on, of the `rest` of the file. Adds to `effort` how many
-/// bytes were looked at.
+/// The end of the block at `offset` of segment `id`, given the `bytes` from there on, of the `rest` of the
+/// file. Adds to `effort` how many bytes were looked at.
 pub fn block_end(id: FileId, offset: u64, bytes: &[u8], rest: u64, effort: &mut u64) -> BlockEnd {
     *effort += OFFSET_EFFORT;
     let mut is_beyond = false;
@@ -86,9 +89,10 @@ fn trailer_end(
         let stored = bytes.get(type_at + 1..).and_then(|rest| rest.first_chunk::<4>());
         let (Some(body), Some(stored)) = (body, stored) else { return BlockEnd::Beyond };
         *effort += body.len() as u64;
-        match block_crc(id, offset, body) == u32::from_le_bytes(*stored) {
-            true => BlockEnd::At(type_at + TRAILER_BYTES),
-            false => BlockEnd::Nowhere,
+        if block_crc(id, offset, body) == u32::from_le_bytes(*stored) {
+            BlockEnd::At(type_at + TRAILER_BYTES)
+        } else {
+            BlockEnd::Nowhere
         }
     };
     if tail.first() == Some(&(kind as u8)) {
@@ -176,7 +180,8 @@ fn lz4_sequences(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
     }
 }
 
-/// A length whose first part is in the token. More bytes follow it if that is 15, and each of them if it is 255.
+/// A length whose first part is in the token. More bytes follow it if that is 15, and each of them if it
+/// is 255.
 fn lz4_len(fields: &mut Decoder<'_>, first: usize, most: usize) -> Result<usize, BlockEnd> {
     let mut len = first;
     let mut is_full = first == 15;
@@ -195,7 +200,8 @@ fn zstd_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
     (Compression::Zstd, zstd_frame(fields).unwrap_or_else(|end| end))
 }
 
-/// A frame by RFC 8878, section 3.1.1: a header whose length its first byte tells, blocks with their lengths, and perhaps a checksum.
+/// A frame by RFC 8878, section 3.1.1: a header whose length its first byte tells, blocks with their lengths,
+/// and perhaps a checksum.
 fn zstd_frame(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
     const MAGIC: u32 = 0xfd2f_b528;
     let len = raw_len(fields)?;

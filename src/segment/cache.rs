@@ -1,8 +1,8 @@
 //! The block cache of a store, shared by its segments, and the counters of reads.
 
 use super::block::Block;
+use super::block_hash::BlockHash;
 use super::index::Index;
-use super::neighbours::Neighbours;
 use super::payload::keep_spare;
 use crate::fs::Process;
 use crate::id::FileId;
@@ -72,23 +72,25 @@ impl ReadsOfThread {
     }
 }
 
-/// A segment, told from any other one by its number and its digest. In a published store that another writer has taken over, two have the
-/// same number.
+/// A segment, told from any other one by its number and its digest. In a published store that another writer
+/// has taken over, two have the same number.
 pub(super) type SegmentIdentity = (FileId, u64);
 
-/// Decompressed and verified blocks by segment and offset, within a byte budget that indexes and range tombstones
-/// outside the cache share. One cache serves one
-/// store, since file numbers are unique only within a store.
+/// Decompressed and verified blocks by segment and offset, within a byte budget that indexes and range
+/// tombstones outside the cache share. One cache serves one store, since file numbers are unique only within
+/// a store.
 pub struct BlockCache {
-    blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, Neighbours, Recycling>,
+    blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, BlockHash, Recycling>,
     capacity: u64,
     indexes: Mutex<IndexBytes>,
     largest_block: usize,
-    /// The process whose threads may hold the cache's locks. In a forked one they may be locked for good, so the cache stays unused.
+    /// The process whose threads may hold the cache's locks. In a forked one they may be locked for good, so
+    /// the cache stays unused.
     process: Process,
 }
 
-/// Bytes of indexes and range tombstones outside the cache, which the blocks in it leave free, up to their share.
+/// Bytes of indexes and range tombstones outside the cache, which the blocks in it leave free, up to their
+/// share.
 #[derive(Default)]
 struct IndexBytes {
     /// Of pinned partitions.
@@ -120,12 +122,14 @@ struct Evicted([Option<CachedBlock>; 4]);
 const OVERHEAD_BYTES: usize = 100;
 /// Pinned partitions take at most this share of the cache, a quarter, and top indexes another.
 const INDEX_SHARE: u64 = 4;
-/// What pinned partitions take at most beside a cache that is turned off: as much as in one of the default size. Without them, each read of a
-/// row would read its partition first.
+/// What pinned partitions take at most beside a cache that is turned off: as much as in one of the default
+/// size. Without them, each read of a row would read its partition first.
 const PINNED_BYTES_WITHOUT_CACHE: u64 = 64 << 20;
-/// Range tombstones take at most a quarter, too, or this much if it is more: a lookup that finds a key would have to read them otherwise.
+/// Range tombstones take at most a quarter, too, or this much if it is more: a lookup that finds a key would
+/// have to read them otherwise.
 const RANGES_BYTES_MIN: u64 = 1 << 20;
-/// The top indexes of open segments may have this much, however small the cache is: those of 1000 segments of 64 MiB.
+/// The top indexes of open segments may have this much, however small the cache is: those of 1000 segments of
+/// 64 MiB.
 const OPEN_BYTES_MIN: u64 = 8 << 20;
 /// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;
@@ -166,12 +170,12 @@ impl CachedBlock {
 }
 
 impl BlockCache {
-    /// A cache of `capacity` bytes. A block larger than an eighth of that is never cached, so that one huge value does not evict
-    /// everything else.
+    /// A cache of `capacity` bytes. A block larger than an eighth of that is never cached, so that one huge
+    /// value does not evict everything else.
     pub fn new(capacity: u64) -> Self {
         let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
-        let blocks = Cache::with(items, capacity, BlockWeight, Neighbours, Recycling);
+        let blocks = Cache::with(items, capacity, BlockWeight, BlockHash, Recycling);
         BlockCache { blocks, capacity, indexes: Mutex::default(), largest_block, process: Process::current() }
     }
 
@@ -199,7 +203,8 @@ impl BlockCache {
         self.process.is_current()
     }
 
-    /// Whether a sixteenth of the cache is free, so that a block can be added that nobody has asked for twice.
+    /// Whether a sixteenth of the cache is free, so that a block can be added that nobody has asked for
+    /// twice.
     pub(super) fn has_room(&self) -> bool {
         self.is_used() && self.blocks.weight() < self.blocks.capacity() / 16 * 15
     }
@@ -273,7 +278,8 @@ impl BlockCache {
         self.make_room(&indexes);
     }
 
-    /// Whether the top indexes of open segments take more than they may, so that some segments should be closed.
+    /// Whether the top indexes of open segments take more than they may, so that some segments should be
+    /// closed.
     pub(super) fn is_overdrawn(&self) -> bool {
         self.is_used() && lock(&self.indexes).open > self.index_share().max(OPEN_BYTES_MIN)
     }

@@ -34,7 +34,8 @@ impl Compressor {
         Ok(Compressor { packed: Vec::new(), method })
     }
 
-    /// Replaces the bytes of `out` from `start` on with their compressed form if that saves at least an eighth. Returns the form used.
+    /// Replaces the bytes of `out` from `start` on with their compressed form if that saves at least an
+    /// eighth. Returns the form used.
     pub fn pack(&mut self, out: &mut Vec<u8>, start: usize) -> Compression {
         let Compressor { packed, method } = self;
         let raw = &out[start..];
@@ -94,9 +95,10 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
             Compression::Lz4 => lz4_flex::block::decompress_into(packed, raw).ok(),
             Compression::Zstd => unzstd(location, packed, raw)?,
         };
-        match written == Some(len) {
-            true => Ok(()),
-            false => Err(location.damaged(format!("the {} data does not decompress", kind.name()))),
+        if written == Some(len) {
+            Ok(())
+        } else {
+            Err(location.damaged(format!("the {} data does not decompress", kind.name())))
         }
     })
 }

@@ -1,10 +1,13 @@
-//! Segment files, opened on first use, and the budget of open ones: the number of descriptors depends on the options, not on the number
-//! of segments.
+//! Segment files, opened on first use, and the budget of open ones: the number of descriptors depends on the
+//! options, not on the number of segments.
 //!
 //! 1. A [`SegmentFile`] opens its file on first use and keeps it open. A read of an open one takes no lock.
-//! 2. Opening one beyond the budget, or beyond the memory for top indexes ([`BlockCache`]), closes others, chosen by the clock algorithm: the
-//!    hand goes round the open segments and closes the first that was not read since its last pass. Active readers keep their segments, so more may be open for as long as they run.
-//! 3. When the process or the system is out of descriptors, half of the open segments are closed and the open is retried.
+//! 2. Opening one beyond the budget, or beyond the memory for top indexes ([`BlockCache`]), closes others,
+//!    chosen by the clock algorithm: the hand goes round the open segments and closes the first that was not
+//!    read since its last pass. Active readers keep their segments, so more may be open for as long as they
+//!    run.
+//! 3. When the process or the system is out of descriptors, half of the open segments are closed and the open
+//!    is retried.
 
 use super::access::Access;
 use super::cache::{BlockCache, ReadCounters};
@@ -60,7 +63,8 @@ struct OpenSlot {
 }
 
 impl OpenFiles {
-    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a block cache of `cache_bytes`.
+    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a block cache of
+    /// `cache_bytes`.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, cache_bytes: u64, budget: usize) -> Self {
         let cache = Arc::new(BlockCache::new(cache_bytes));
         OpenFiles {
@@ -105,7 +109,8 @@ impl OpenFiles {
         &self.leftovers
     }
 
-    /// Opens segment `id` outside the budget, for checks. `digest` tells it from any other segment of that number.
+    /// Opens segment `id` outside the budget, for checks. `digest` tells it from any other segment of that
+    /// number.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or the file is another segment.
@@ -120,13 +125,14 @@ impl OpenFiles {
             }
             opened => opened?,
         };
-        match segment.summary().digest == digest {
-            true => Ok(segment),
-            false => Err(Error::corruption(
+        if segment.summary().digest == digest {
+            Ok(segment)
+        } else {
+            Err(Error::corruption(
                 &path,
                 0,
                 "the segment's digest differs from the one in the manifest: it is another segment",
-            )),
+            ))
         }
     }
 
@@ -141,8 +147,8 @@ impl OpenFiles {
         if self.process.is_current() { Some(lock(&self.clock)) } else { try_lock(&self.clock) }
     }
 
-    /// Stores `segment` in `slot`, closing another one if too many are open. Returns the segment to use: another thread may have stored
-    /// its own first.
+    /// Stores `segment` in `slot`, closing another one if too many are open. Returns the segment to use:
+    /// another thread may have stored its own first.
     fn keep(&self, slot: &Arc<OpenSlot>, segment: Arc<Segment>) -> Arc<Segment> {
         let Some(mut clock) = self.clock() else { return segment };
         if let Some(first) = slot.segment.load_full() {
@@ -153,13 +159,12 @@ impl OpenFiles {
             let at = clock.vacate();
             clock.open.swap_remove(at);
         }
-        match clock.open.len() < self.budget {
-            true => clock.open.push(Arc::downgrade(slot)),
-            false => {
-                let at = clock.vacate();
-                if let Some(entry) = clock.open.get_mut(at) {
-                    *entry = Arc::downgrade(slot);
-                }
+        if clock.open.len() < self.budget {
+            clock.open.push(Arc::downgrade(slot))
+        } else {
+            let at = clock.vacate();
+            if let Some(entry) = clock.open.get_mut(at) {
+                *entry = Arc::downgrade(slot);
             }
         }
         slot.used.store(true, Relaxed);
@@ -195,8 +200,8 @@ impl fmt::Debug for OpenFiles {
 }
 
 impl Clock {
-    /// Closes one segment and returns its index in the ring, which must not be empty. After a full round it takes any segment, because
-    /// busy readers may have touched every one again.
+    /// Closes one segment and returns its index in the ring, which must not be empty. After a full round it
+    /// takes any segment, because busy readers may have touched every one again.
     fn vacate(&mut self) -> usize {
         let round = self.open.len().max(1);
         for step in 0.. {
@@ -221,7 +226,8 @@ pub struct SegmentFile {
     slot: Arc<OpenSlot>,
     id: FileId,
     digest: u64,
-    /// The first version of the store without the segment; [`LIVE`] until there is one, and 0 if no version ever had it.
+    /// The first version of the store without the segment; [`LIVE`] until there is one, and 0 if no version
+    /// ever had it.
     gone_since: AtomicU64,
     /// Keeps the version of the store that the file belongs to from being removed by another process.
     held: OnceLock<Arc<dyn Any + Send + Sync>>,
@@ -236,18 +242,21 @@ impl SegmentFile {
         SegmentFile { files, slot, id, digest, gone_since, held, ranges }
     }
 
-    /// A segment that was written under the name of an obsolete one, and is removed when the last holder is dropped.
+    /// A segment that was written under the name of an obsolete one, and is removed when the last holder is
+    /// dropped.
     pub fn temporary(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
         let file = SegmentFile::new(files, id, digest);
         file.gone_since.store(0, Release);
         file
     }
 
-    /// Removes the files when the last holder is dropped and no other process reads a version of the store before `gone_since`, the first
-    /// without the segment; 0 if no version ever had it. Call it only once the manifest no longer lists the segment.
+    /// Removes the files when the last holder is dropped and no other process reads a version of the store
+    /// before `gone_since`, the first without the segment; 0 if no version ever had it. Call it only once the
+    /// manifest no longer lists the segment.
     ///
-    /// Until then the file has a name that tells it from a live segment ([`FileKind::Obsolete`]). The next sync of the directory makes that
-    /// name durable; if a power cut before then also destroys the manifest, the obsolete segment looks live.
+    /// Until then the file has a name that tells it from a live segment ([`FileKind::Obsolete`]). The next
+    /// sync of the directory makes that name durable; if a power cut before then also destroys the manifest,
+    /// the obsolete segment looks live.
     pub fn mark_obsolete(&self, gone_since: u64) {
         self.gone_since.store(gone_since, Release);
         let [from, to] = [FileKind::Segment, FileKind::Obsolete].map(|kind| self.path(kind));

@@ -1,21 +1,25 @@
 //! The byte map of a segment file, format version 5. Integers are little-endian; `varint` is LEB128.
 //!
 //! ```text
-//! segment    := block(data)*  block(index)*  [block(ranges)]  block(top index)  block(properties)  footer      without gaps
+//! segment    := block(data)*  block(index)*  [block(ranges)]  block(top index)  block(properties)  footer
+//!               without gaps
 //! block(x)   := payload  type u8  crc u32        at most 128 MiB, before and after decompression
 //!             | payload  0 u8*n  n u16  (128 + type) u8  crc u32
 //! payload    := x                                type 0
 //!             | length u32  lz4 block of x       type 1
 //!             | length u32  zstd frame of x      type 2
 //!
-//! data       := count u32  prefix u32  keys u32  values u32  key width u8  value width u8  seq width u8  tombstones u8  smallest seq u64
-//!               fingerprint u8*count  bytes*prefix  (key end)*count  (value end)*count  seq*count  tombstone bits  suffix*count  value*count
+//! data       := count u32  prefix u32  keys u32  values u32  key width u8  value width u8  seq width u8
+//!               tombstones u8  smallest seq u64
+//!               fingerprint u8*count  bytes*prefix  (key end)*count  (value end)*count  seq*count
+//!               tombstone bits  suffix*count  value*count
 //! index      := base u64  count u32  separator*count          also the top index
 //! separator  := shared varint  rest varint  length varint  bytes*rest
 //!
-//! ranges     := mark u64  count varint  (from bytes  seq varint)*count                 bytes: varint length first
+//! ranges     := mark u64  count varint  (from bytes  seq varint)*count      bytes: varint length first
 //!
-//! properties := entries u64  tombstones u64  longest run u64  ranges u64  smallest seq u64  largest seq u64  raw bytes u64
+//! properties := entries u64  tombstones u64  longest streak u64  ranges u64  smallest seq u64
+//!               largest seq u64  raw bytes u64
 //!               store id u64  hash code u8  hash key u64 u64  compression bytes  smallest key bytes
 //!               largest key: 0, or varint 1 + length  bytes
 //! footer     := segment id u64        0      56 bytes, the last of the file
@@ -24,55 +28,66 @@
 //!               digest u64            24
 //!               top index length u32  32
 //!               properties length u32 36
-//!               version u32           40     version, magic and crc keep their distance from the end in every version
+//!               version u32           40     version, magic and crc keep their distance from the end in
+//!                                            every version
 //!               magic "sbsegmnt"      44
 //!               crc u32               52     of the 52 bytes before it, in every version
 //! ```
 //!
-//! **block.** `crc` covers the payload, the type, and the block's location: segment id u64, offset u64. A block from another file or
-//! offset (a misdirected write, a recycled extent) therefore fails the check. A type above 2 belongs to a newer version: its reader knows how
-//! to decompress it, this one names it ([`Error::UnknownCode`]). Invalid: a crc mismatch, or a `length` that exceeds 128 MiB or 255 times the lz4 block, or that differs from the decompressed size. Only data blocks are compressed; a
-//! block that does not shrink by an eighth is stored as type 0. The second form has padding up to the end of a page of the file.
+//! **block.** `crc` covers the payload, the type, and the block's location: segment id u64, offset u64. A
+//! block from another file or offset (a misdirected write, a recycled extent) therefore fails the check. A
+//! type above 2 belongs to a newer version: its reader knows how to decompress it, this one names it
+//! ([`Error::UnknownCode`]). Invalid: a crc mismatch, or a `length` that exceeds 128 MiB or 255 times the lz4
+//! block, or that differs from the decompressed size. Only data blocks are compressed; a block that does not
+//! shrink by an eighth is stored as type 0. The second form has padding up to the end of a page of the file.
 //! Only data blocks are padded. Padding that is not zero is invalid.
 //!
-//! **data.** Every field of every entry can be read in place, without those before it. Keys strictly increase through the whole file.
-//! `prefix` is the length of the longest prefix that all keys of the block share; it is stored once, and each `suffix` is the rest of
-//! a key. `fingerprint` is the low byte of the key's hash by the store's hasher: a search reads only the rows whose fingerprint
-//! matches. If all suffixes have one length, `keys` is that length, and `key width` is 0. Otherwise `keys` is the length of all
-//! suffixes together, each `key end` is the offset from the first suffix at which one ends, and `key width` is the number of bytes
-//! that `keys` needs. The same holds for `values`. `seq` is the difference to `smallest seq`, with as many bytes as the largest
-//! needs, 0 if all are equal. `tombstones` is 1 if the block has any; then each entry has a bit, low bits first, which is 1 for a
-//! tombstone, and the other bits of the last byte are 0. A tombstone's value is empty. Above 1, `tombstones` stands for kinds of entries of
-//! a newer version. Invalid: no entry, a key over 64 KiB, ends
-//! that decrease, or areas that do not fill the block exactly. A data block is valid exactly when the writer would produce the same
-//! bytes for its entries; `verify` checks that.
+//! **data.** Every field of every entry can be read in place, without those before it. Keys strictly increase
+//! through the whole file. `prefix` is the length of the longest prefix that all keys of the block share; it
+//! is stored once, and each `suffix` is the rest of a key. `fingerprint` is the low byte of the key's hash by
+//! the store's hasher: a search reads only the rows whose fingerprint matches. If all suffixes have one
+//! length, `keys` is that length, and `key width` is 0. Otherwise `keys` is the length of all suffixes
+//! together, each `key end` is the offset from the first suffix at which one ends, and `key width` is the
+//! number of bytes that `keys` needs. The same holds for `values`. `seq` is the difference to `smallest seq`,
+//! with as many bytes as the largest needs, 0 if all are equal. `tombstones` is 1 if the block has any; then
+//! each entry has a bit, low bits first, which is 1 for a tombstone, and the other bits of the last byte
+//! are 0. A tombstone's value is empty. Above 1, `tombstones` stands for kinds of entries of a newer version.
+//! Invalid: no entry, a key over 64 KiB, ends that decrease, or areas that do not fill the block exactly. A
+//! data block is valid exactly when the writer would produce the same bytes for its entries; `verify` checks
+//! that.
 //!
-//! **index.** Each separator stands for one block. It is at least the block's last key and less than the first key of the next block.
-//! The first block starts at `base`, each other block where the previous one ends; `length` includes payload, type and crc. A
-//! partition indexes data blocks; the top index indexes partitions. The last separator of a partition equals the partition's
-//! separator in the top index, and the last one of all is the largest key. So a separator of the top index is shorter than its partition
-//! by 20 bytes or more, and the top index, with all prefixes repeated, is no longer than all partitions. A partition ends when its separators,
-//! with all prefixes repeated and 20 bytes for each, have 4 KiB. Invalid: no separator, separators that do not strictly
-//! increase or are longer than that, a key over 64 KiB, a data block over 64 MiB and the largest key, or a block that extends beyond the area of
-//! its kind.
+//! **index.** Each separator stands for one block. It is at least the block's last key and less than the
+//! first key of the next block. The first block starts at `base`, each other block where the previous one
+//! ends; `length` includes payload, type and crc. A partition indexes data blocks; the top index indexes
+//! partitions. The last separator of a partition equals the partition's separator in the top index, and the
+//! last one of all is the largest key. So a separator of the top index is shorter than its partition by 20
+//! bytes or more, and the top index, with all prefixes repeated, is no longer than all partitions. A
+//! partition ends when its separators, with all prefixes repeated and 20 bytes for each, have 4 KiB. Invalid:
+//! no separator, separators that do not strictly increase or are longer than that, a key over 64 KiB, a data
+//! block over 64 MiB and the largest key, or a block that extends beyond the area of its kind.
 //!
-//! **ranges.** The range tombstones, if there are any, as a step function: from key `from` on, up to the next one, entries with sequence
-//! numbers below `seq` are deleted, in this segment and in all older ones. 0 deletes nothing. `mark` is 2⁶⁴ - 1, which no index has as its
-//! base. Invalid: keys that do not strictly increase, neighbours with the same number, a first number of 0, a key over 64 KiB.
+//! **ranges.** The range tombstones, if there are any, as a step function: from key `from` on, up to the next
+//! one, entries with sequence numbers below `seq` are deleted, in this segment and in all older ones. 0
+//! deletes nothing. `mark` is 2⁶⁴ - 1, which no index has as its base. Invalid: keys that do not strictly
+//! increase, neighbours with the same number, a first number of 0, a key over 64 KiB.
 //!
-//! **properties.** What the segment holds, for statistics and repair. `raw bytes` is the sum of key and value lengths.
-//! `longest run` is the number of tombstones, of keys and of ranges, in the longest run without a put between them, `ranges` that of the
-//! ranges that the range tombstones delete. A range counts where it begins; those of a salvaged segment count at its end. The sequence
-//! numbers and keys include those of the range tombstones: the largest key is the end of the last range, unless no key is between that and
-//! the last entry. 0 stands for the last key of all, 64 KiB of 0xff, which is that of a range without an end. `compression`
-//! is the writer's setting ("none", "lz4", "zstd"; any other is that of a newer version). `store id`, `hash code` and `hash key` repeat the store's own, so that a store
-//! without its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.
+//! **properties.** What the segment holds, for statistics and repair. `raw bytes` is the sum of key and value
+//! lengths. `longest streak` is the number of tombstones, of keys and of ranges, in the longest streak
+//! without a put between them, `ranges` that of the ranges that the range tombstones delete. A range counts
+//! where it begins; those of a salvaged segment count at its end. The sequence numbers and keys include those
+//! of the range tombstones: the largest key is the end of the last range, unless no key is between that and
+//! the last entry. 0 stands for the last key of all, 64 KiB of 0xff, which is that of a range without an end.
+//! `compression` is the writer's setting ("none", "lz4", "zstd"; any other is that of a newer version).
+//! `store id`, `hash code` and `hash key` repeat the store's own, so that a store without its manifest can be
+//! rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.
 //!
-//! **footer.** The top index ends where the properties start, and the properties end where the footer starts. `digest` is the 64-bit
-//! digest of every byte before the footer; a sidecar names it to prove that it belongs to this segment. `number` is the sequence number of
-//! every row, if blocks and properties say 0 for all of them: rows that are ingested get their number when they are published, and only
-//! the footer is written then. It is 0 if the blocks have the numbers. Invalid: a crc or magic mismatch, a segment id that differs from the
-//! file's number, a number where blocks have numbers or ranges are deleted, a sequence number above 2⁶³ - 1.
+//! **footer.** The top index ends where the properties start, and the properties end where the footer starts.
+//! `digest` is the 64-bit digest of every byte before the footer; a sidecar names it to prove that it belongs
+//! to this segment. `number` is the sequence number of every row, if blocks and properties say 0 for all of
+//! them: rows that are ingested get their number when they are published, and only the footer is written
+//! then. It is 0 if the blocks have the numbers. Invalid: a crc or magic mismatch, a segment id that differs
+//! from the file's number, a number where blocks have numbers or ranges are deleted, a sequence number above
+//! 2⁶³ - 1.
 
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
@@ -110,8 +125,8 @@ const _: () =
     assert!(CRC_AT + 4 == FOOTER_BYTES && MAGIC_AT + MAGIC.len() == CRC_AT && VERSION_AT + 4 == MAGIC_AT);
 const _: () = assert!(MAX_BLOCK_BYTES > DATA_STORED_MAX);
 
-/// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` needs the feature `zstd` for both
-/// writing and reading.
+/// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` needs the
+/// feature `zstd` for both writing and reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Compression {
@@ -196,7 +211,8 @@ pub(super) fn padded_type(kind: Compression) -> u8 {
     kind as u8 | PADDED
 }
 
-/// Appends the type of a block, after padding so that the block is `padding` bytes longer; without any below two bytes.
+/// Appends the type of a block, after padding so that the block is `padding` bytes longer; without any below
+/// two bytes.
 pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
     match padding.checked_sub(2) {
         None => block.put_u8(kind as u8),

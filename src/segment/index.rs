@@ -17,7 +17,8 @@ const PARTITION_WEIGHT_MAX: usize = PARTITION_BYTES + MAX_KEY_BYTES + SEPARATOR_
 const INDEX_FRAME_BYTES: usize = 8 + 4 + TRAILER_BYTES;
 /// A separator takes less in the block than in memory.
 const PARTITION_STORED_MAX: usize = INDEX_FRAME_BYTES + PARTITION_WEIGHT_MAX;
-/// How much longer a partition is, at least, than its separator in the top index: its separators have every byte of the last one.
+/// How much longer a partition is, at least, than its separator in the top index: its separators have every
+/// byte of the last one.
 const PARTITION_EXCESS_BYTES: usize = INDEX_FRAME_BYTES + MIN_SEPARATOR_BYTES;
 /// Room for separators before the first one was read. A damaged count asks for no more than that.
 const SEPARATORS_AHEAD: usize = 1 << 10;
@@ -86,8 +87,8 @@ pub fn separator<'a>(last: &'a [u8], next: &'a [u8]) -> &'a [u8] {
     }
 }
 
-/// An index block, laid out for search: the eight bytes after the prefix that all separators share form an array of integers, so that
-/// a search touches few cache lines.
+/// An index block, laid out for search: the eight bytes after the prefix that all separators share form an
+/// array of integers, so that a search touches few cache lines.
 pub struct Index {
     /// Length of the prefix that all separators share.
     common: usize,
@@ -100,8 +101,8 @@ pub struct Index {
 }
 
 impl Index {
-    /// Parses a payload whose crc has been checked. It takes no more memory than the file justifies: a partition is small, and the top index
-    /// repeats what the partitions have.
+    /// Parses a payload whose crc has been checked. It takes no more memory than the file justifies: a
+    /// partition is small, and the top index repeats what the partitions have.
     pub fn parse(payload: &[u8], of: Indexed) -> Parsed<Self> {
         let mut fields = Decoder::new(payload);
         let (Some(mut offset), Some(count)) = (fields.u64(), fields.u32()) else {
@@ -179,8 +180,8 @@ impl Index {
         BlockHandle { offset, len: (self.offsets[at + 1] - offset) as u32 }
     }
 
-    /// The range to read for block `at` and the blocks after it (or before it when `backwards`): at most `bytes`, but always the whole
-    /// block. Starts and ends at block boundaries.
+    /// The range to read for block `at` and the blocks after it (or before it when `backwards`): at most
+    /// `bytes`, but always the whole block. Starts and ends at block boundaries.
     pub fn span(&self, at: usize, backwards: bool, bytes: u64) -> Range<u64> {
         let (start, end) = (self.offsets[at], self.offsets[at + 1]);
         if backwards {
@@ -192,7 +193,8 @@ impl Index {
         }
     }
 
-    /// The number of the block that could hold `key`: the first with a separator of at least `key`. [`len`](Self::len) if all are less.
+    /// The number of the block that could hold `key`: the first with a separator of at least `key`.
+    /// [`len`](Self::len) if all are less.
     #[inline]
     pub fn seek(&self, key: &[u8]) -> usize {
         self.touch();
@@ -209,16 +211,13 @@ impl Index {
         let mut high = low + self.prefixes[low..].partition_point(|&prefix| prefix == sought);
         while low < high {
             let middle = low + (high - low) / 2;
-            match self.separator(middle) < key {
-                true => low = middle + 1,
-                false => high = middle,
-            }
+            if self.separator(middle) < key { low = middle + 1 } else { high = middle }
         }
         low
     }
 
-    /// Loads every line that a search may read. The loads do not depend on one another, so the CPU overlaps them; a binary search alone would
-    /// wait for one after another.
+    /// Loads every line that a search may read. The loads do not depend on one another, so the CPU overlaps
+    /// them; a binary search alone would wait for one after another.
     #[inline]
     fn touch(&self) {
         const LINE_PREFIXES: usize = 8;
@@ -231,7 +230,8 @@ impl Index {
 /// The most cache lines of prefixes that a search loads ahead. A partition of short separators has no more.
 const LINES_MAX: usize = 24;
 
-/// Decodes a separator and appends it to `keys`; the previous one is at `before`. Returns the length of its block.
+/// Decodes a separator and appends it to `keys`; the previous one is at `before`. Returns the length of its
+/// block.
 fn append_separator(fields: &mut Decoder<'_>, keys: &mut Vec<u8>, before: &Range<usize>) -> Parsed<u64> {
     let mut decode = || Some((fields.length()?, fields.length()?, fields.varint()?));
     let (shared, rest, len) = decode().ok_or("a separator does not parse")?;

@@ -1,7 +1,9 @@
-//! Obsolete segments and their sidecars: removed at once, unless another process reads a version of the store that needs them.
+//! Obsolete segments and their sidecars: removed at once, unless another process reads a version of the store
+//! that needs them.
 //!
-//! Readers beside a writer mark the version that they read ([`ReaderLocks`]). What they need keeps the name of an obsolete segment until
-//! they are done; the writer looks again every second, with one query for all of them, and the next writer does so after a crash.
+//! Readers beside a writer mark the version that they read ([`ReaderLocks`]). What they need keeps the name
+//! of an obsolete segment until they are done; the writer looks again every second, with one query for all of
+//! them, and the next writer does so after a crash.
 
 use crate::error::Result;
 use crate::fs::{Fs, Process, ReaderLocks, has_no_reader_locks};
@@ -44,16 +46,17 @@ impl Leftovers {
         Leftovers { fs, dir, process, locks, waiting, has_warned }
     }
 
-    /// Removes the files of a segment, which no version of the store from `gone_since` on has, now or once nobody needs them. Leaves that to the
-    /// parent in a forked process.
+    /// Removes the files of a segment, which no version of the store from `gone_since` on has, now or once
+    /// nobody needs them. Leaves that to the parent in a forked process.
     pub fn remove(&self, id: FileId, gone_since: u64) {
         if !self.process.is_current() {
             return;
         }
         // No version before the first one was ever held.
-        match gone_since > 0 && self.lowest_needed() < gone_since {
-            true => self.keep(vec![(id, gone_since)]),
-            false => self.remove_now(id),
+        if gone_since > 0 && self.lowest_needed() < gone_since {
+            self.keep(vec![(id, gone_since)])
+        } else {
+            self.remove_now(id)
         }
     }
 
@@ -80,7 +83,8 @@ impl Leftovers {
         free.into_iter().for_each(|(id, _)| self.remove_now(id));
     }
 
-    /// The lowest version that another process reads; [`u64::MAX`] if none does. If that cannot be found out, it may be any.
+    /// The lowest version that another process reads; [`u64::MAX`] if none does. If that cannot be found out,
+    /// it may be any.
     fn lowest_needed(&self) -> u64 {
         let lowest = self.locks().and_then(|locks| match locks {
             Some(locks) => locks.lowest_held(),

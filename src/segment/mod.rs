@@ -1,9 +1,9 @@
 //! Segments: immutable sorted files of entries, each key at most once. See [`mod@format`] for the byte map.
 //!
-//! A [`SegmentWriter`] writes one front to back. A [`Segment`] is an open one: [`get`](Segment::get) reads one key,
-//! [`cursor`](Segment::cursor) walks from a bound in either direction, [`verify`](Segment::verify) checks everything. A
-//! [`SegmentFile`] opens its segment on first use. Data blocks come through the store's [`BlockCache`]. Index
-//! partitions stay in memory up to a share of it, beside the small top index.
+//! A [`SegmentWriter`] writes one front to back. A [`Segment`] is an open one: [`get`](Segment::get) reads
+//! one key, [`cursor`](Segment::cursor) walks from a bound in either direction, [`verify`](Segment::verify)
+//! checks everything. A [`SegmentFile`] opens its segment on first use. Data blocks come through the store's
+//! [`BlockCache`]. Index partitions stay in memory up to a share of it, beside the small top index.
 
 pub mod format;
 
@@ -12,26 +12,26 @@ mod appender;
 mod block;
 mod block_builder;
 mod block_ends;
+mod block_hash;
+mod block_layout;
 mod cache;
 mod compress;
 mod cursor;
-mod damaged;
+mod damaged_blocks;
 mod file;
 mod index;
 mod kept_ranges;
-mod layout;
 mod leftovers;
-mod neighbours;
 mod packing;
 mod payload;
-mod pinned;
+mod pinned_index;
 mod properties;
+mod read_ahead;
 mod reader;
 mod salvage;
 mod summary;
 mod verify;
 mod warm;
-mod window;
 mod writer;
 
 #[cfg(test)]
@@ -46,7 +46,7 @@ pub use block_builder::BlockBuilder;
 pub use cache::Reads;
 pub use cache::{BlockCache, ReadCounters};
 pub use cursor::SegmentCursor;
-pub use damaged::{DamagedBlocks, count_blocks, describe};
+pub use damaged_blocks::{DamagedBlocks, count_blocks, describe};
 pub use file::{OpenFiles, SegmentFile};
 pub use format::Compression;
 #[cfg(fuzzing)]

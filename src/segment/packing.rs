@@ -1,11 +1,13 @@
 //! Packing data blocks into pages: a block that lies in one page of the file costs a cold read one page.
 //!
-//! 1. The next block may have as many bytes as, by the compression of the blocks before it, fit in the rest of the page.
+//! 1. The next block may have as many bytes as, by the compression of the blocks before it, fit in the rest
+//!    of the page.
 //! 2. If less than a quarter of a block fits there, the block may have its full size and lies in two pages.
 //! 3. If that would leave at most a sixteenth of the page, the block before is padded to the end of it.
 //!
-//! Rows of 124 bytes, half of each value random, LZ4, blocks of 4 KiB: 1.65 pages for each block became 1.00, for 2.3 % more space, and
-//! a `get` from the page cache went from 2.7 to 2.3 µs. Rows of 840 bytes: 1.44 became 1.20, for 1.1 % more space.
+//! Rows of 124 bytes, half of each value random, LZ4, blocks of 4 KiB: 1.65 pages for each block became 1.00,
+//! for 2.3 % more space, and a `get` from the page cache went from 2.7 to 2.3 µs. Rows of 840 bytes: 1.44
+//! became 1.20, for 1.1 % more space.
 
 use super::format::TRAILER_BYTES;
 

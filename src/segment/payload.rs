@@ -1,7 +1,7 @@
 //! Decompressed blocks, and the memory of blocks that the cache has evicted.
 //!
-//! The thread that evicts a block puts a later one in its memory. So it seldom allocates, and seldom frees what another thread has allocated:
-//! threads that read would wait for each other's allocator.
+//! The thread that evicts a block puts a later one in its memory. So it seldom allocates, and seldom frees
+//! what another thread has allocated: threads that read would wait for each other's allocator.
 
 use std::cell::RefCell;
 use std::convert::Infallible;

@@ -1,5 +1,5 @@
-//! What a segment holds, counted while it is written and read back from its properties block. The byte map is in
-//! [`format`](mod@super::format).
+//! What a segment holds, counted while it is written and read back from its properties block. The byte map is
+//! in [`format`](mod@super::format).
 
 use super::format::{Compression, Location, Parsed};
 use crate::codec::{Decoder, Encode};
@@ -28,8 +28,8 @@ pub struct Properties {
     pub entries: u64,
     /// Number of tombstones.
     pub tombstones: u64,
-    /// Length of the longest run of tombstones, of keys and of ranges, without a put between them.
-    pub longest_run: u64,
+    /// Length of the longest streak of tombstones, of keys and of ranges, without a put between them.
+    pub longest_streak: u64,
     /// Number of ranges that range tombstones delete.
     pub ranges: u64,
     /// Smallest sequence number.
@@ -53,7 +53,7 @@ pub struct Properties {
 pub struct PropertiesBuilder {
     counted: Properties,
     /// Tombstones since the last put, of keys and of ranges.
-    run: u64,
+    streak: u64,
     /// The ranges among all tombstones so far.
     ranges: u64,
 }
@@ -62,13 +62,13 @@ impl PropertiesBuilder {
     /// The properties of a segment without entries.
     pub fn new(store: StoreIdentity, compression: Compression) -> Self {
         let (smallest, largest) = (Vec::new(), Bytes::new());
-        let (entries, tombstones, longest_run, ranges, min_seq, max_seq, raw_bytes) =
+        let (entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes) =
             (0, 0, 0, 0, Seq::MAX, 0, 0);
         #[rustfmt::skip]
         let counted = Properties {
-            entries, tombstones, longest_run, ranges, min_seq, max_seq, raw_bytes, store, compression, smallest, largest,
+            entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, store, compression, smallest, largest,
         };
-        PropertiesBuilder { counted, run: 0, ranges: 0 }
+        PropertiesBuilder { counted, streak: 0, ranges: 0 }
     }
 
     /// The store.
@@ -91,22 +91,22 @@ impl PropertiesBuilder {
         of.entries += 1;
         if kind == EntryKind::Tombstone {
             of.tombstones += 1;
-            self.run += 1;
-            of.longest_run = of.longest_run.max(self.run);
+            self.streak += 1;
+            of.longest_streak = of.longest_streak.max(self.streak);
         } else {
-            self.run = 0;
+            self.streak = 0;
         }
         of.min_seq = of.min_seq.min(seq);
         of.max_seq = of.max_seq.max(seq);
         of.raw_bytes += (key.len() + value_len) as u64;
     }
 
-    /// Counts ranges that begin before the next entry. [`finish`](Self::finish) counts those that are not counted here as if all of them
-    /// were behind the last entry.
+    /// Counts ranges that begin before the next entry. [`finish`](Self::finish) counts those that are not
+    /// counted here as if all of them were behind the last entry.
     pub fn pass_ranges(&mut self, count: u64) {
         self.ranges += count;
-        self.run += count;
-        self.counted.longest_run = self.counted.longest_run.max(self.run);
+        self.streak += count;
+        self.counted.longest_streak = self.counted.longest_streak.max(self.streak);
     }
 
     /// Counts the range tombstones. `last_of_entries` is the key of the last entry.
@@ -150,7 +150,7 @@ impl Properties {
             return Err(Error::Unencodable { what: "the properties of a segment", why });
         }
         let StoreIdentity { store_id, hasher } = self.store;
-        let counts = [self.entries, self.tombstones, self.longest_run, self.ranges];
+        let counts = [self.entries, self.tombstones, self.longest_streak, self.ranges];
         let sums = counts.into_iter().chain([self.min_seq, self.max_seq, self.raw_bytes]);
         sums.chain([store_id]).for_each(|number| out.put_u64(number));
         let (code, key) = hasher.to_code();
@@ -165,7 +165,7 @@ impl Properties {
     fn is_sensible(&self) -> bool {
         self.entries > 0
             && self.tombstones <= self.entries
-            && self.longest_run <= self.tombstones.saturating_add(self.ranges)
+            && self.longest_streak <= self.tombstones.saturating_add(self.ranges)
             && self.min_seq <= self.max_seq
             && self.max_seq <= MAX_SEQ
             && *self.smallest <= *self.largest
@@ -191,7 +191,7 @@ impl Properties {
             Some(Properties {
                 entries: fields.u64()?,
                 tombstones: fields.u64()?,
-                longest_run: fields.u64()?,
+                longest_streak: fields.u64()?,
                 ranges: fields.u64()?,
                 min_seq: fields.u64()?,
                 max_seq: fields.u64()?,

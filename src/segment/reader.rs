@@ -1,6 +1,7 @@
 //! Opening a segment, reading its blocks, and point reads.
 
 use super::block::Block;
+use super::block_layout::BlockHeader;
 use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
 use super::compress::unpack;
 use super::format::{
@@ -8,8 +9,7 @@ use super::format::{
     open_block, parse_ranges,
 };
 use super::index::{Index, Indexed};
-use super::layout::BlockHeader;
-use super::pinned::PinnedPartition;
+use super::pinned_index::PinnedPartition;
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
 use crate::error::Result;
@@ -26,7 +26,8 @@ const STORED_BYTES: usize = 256 << 10;
 
 thread_local!(static STORED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
 
-/// An open segment. Its top index and some of its index partitions are in memory, everything else in the file and the block cache.
+/// An open segment. Its top index and some of its index partitions are in memory, everything else in the file
+/// and the block cache.
 pub struct Segment {
     pub(super) file: Arc<dyn ReadFile>,
     pub(super) tail: SegmentTail,
@@ -93,7 +94,8 @@ impl Segment {
         self.tail.compression
     }
 
-    /// The entry of `key`, whose hash by the store's hasher is `hash`. Reads at most one index partition and one data block from the file.
+    /// The entry of `key`, whose hash by the store's hasher is `hash`. Reads at most one index partition and
+    /// one data block from the file.
     #[inline]
     pub fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
         let at = self.top.seek(key);
@@ -126,7 +128,8 @@ impl Segment {
         }
     }
 
-    /// Starts to read the block that [`get`](Self::get) will read, unless it is cached; or the index partition, if that is not in memory.
+    /// Starts to read the block that [`get`](Self::get) will read, unless it is cached; or the index
+    /// partition, if that is not in memory.
     pub fn will_need(&self, key: &[u8]) {
         let at = self.top.seek(key);
         let Some(pinned) = self.partitions.get(at) else { return };
@@ -153,9 +156,12 @@ impl Segment {
             self.counters.hit();
             return Ok(index);
         }
-        self.read(handle, |stored| match keep {
-            true => self.keep_partition(at, stored),
-            false => self.parse_partition(handle, stored).map(Arc::new),
+        self.read(handle, |stored| {
+            if keep {
+                self.keep_partition(at, stored)
+            } else {
+                self.parse_partition(handle, stored).map(Arc::new)
+            }
         })
     }
 
@@ -179,9 +185,10 @@ impl Segment {
     pub(super) fn parse_partition(&self, handle: BlockHandle, stored: &[u8]) -> Result<Index> {
         let location = self.location(handle.offset);
         let index = parse_index(location, stored, Indexed::Data)?;
-        match index.area().end <= self.tail.summary.data_bytes {
-            true => Ok(index),
-            false => Err(location.damaged("the index partition points beyond the data blocks")),
+        if index.area().end <= self.tail.summary.data_bytes {
+            Ok(index)
+        } else {
+            Err(location.damaged("the index partition points beyond the data blocks"))
         }
     }
 
@@ -249,11 +256,10 @@ impl Segment {
     #[inline]
     pub(super) fn seek_block(&self, partition: &Index, number: usize, key: &[u8]) -> Result<usize> {
         let at = partition.seek(key);
-        match at < partition.len() {
-            true => Ok(at),
-            false => Err(self
-                .location(self.top.handle(number).offset)
-                .damaged("the index partition ends too early")),
+        if at < partition.len() {
+            Ok(at)
+        } else {
+            Err(self.location(self.top.handle(number).offset).damaged("the index partition ends too early"))
         }
     }
 }
@@ -275,7 +281,8 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     let mut footer = [0; FOOTER_BYTES];
     file.read_exact_at(&mut footer, footer_at)?;
     let footer = Footer::decode(location(footer_at), &footer)?;
-    // The footer's decoder has checked that both blocks are within the file, adjacent, and no longer than a writer makes them.
+    // The footer's decoder has checked that both blocks are within the file, adjacent, and no longer than a
+    // writer makes them.
     let mut blocks = vec![0; (footer_at - footer.top.offset) as usize];
     file.read_exact_at(&mut blocks, footer.top.offset)?;
     let (top, properties) = blocks.split_at(footer.top.len as usize);

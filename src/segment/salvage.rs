@@ -1,10 +1,13 @@
 //! Salvage: every row of a damaged segment that can still be read.
 //!
 //! 1. A readable index partition gives the location of its blocks. Each block is read by itself.
-//! 2. Elsewhere blocks are found without an index: what a block begins with says where it ends, and its checksum covers its location.
-//! 3. After a damaged block that no index lists, the next one may start anywhere: every offset is tried, with bounded effort.
-//! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow the previous ones. Its
-//!    fingerprints are not checked: the key of the hash may be lost, and the rows get new ones.
+//! 2. Elsewhere blocks are found without an index: what a block begins with says where it ends, and its
+//!    checksum covers its location.
+//! 3. After a damaged block that no index lists, the next one may start anywhere: every offset is tried, with
+//!    bounded effort.
+//! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow
+//!    the previous ones. Its fingerprints are not checked: the key of the hash may be lost, and the rows get
+//!    new ones.
 
 use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
@@ -57,9 +60,9 @@ pub struct Gap {
 const SEARCH_BYTES: u64 = if cfg!(fuzzing) { 64 << 20 } else { 4 << 30 };
 /// The same limit for all segments of a repair together: some minutes at worst.
 pub const SEARCH_BYTES_REPAIR: u64 = 16 << 30;
-/// The search in a short segment looks in vain at this many times its length, and at `SEARCH_BYTES_MIN`. What leads to a block is free up to
-/// this many times the block. Without an index, sound segments need less than 700 bytes of it, for blocks of 120 bytes to 3 MiB; noise needs
-/// a third of its length (`tests/search.rs`).
+/// The search in a short segment looks in vain at this many times its length, and at `SEARCH_BYTES_MIN`. What
+/// leads to a block is free up to this many times the block. Without an index, sound segments need less than
+/// 700 bytes of it, for blocks of 120 bytes to 3 MiB; noise needs a third of its length (`tests/search.rs`).
 const SEARCH_FACTOR: u64 = 16;
 const SEARCH_BYTES_MIN: u64 = 4 << 20;
 /// A block begins with at most so many zeros: those of an index whose base is 0, before a count.
@@ -69,9 +72,10 @@ const FIRST_LOOK_BYTES: usize = 64 << 10;
 /// From this size on, a look at the next offset reads the file again.
 const READ_AGAIN_BYTES: usize = 1 << 20;
 
-/// Passes every readable row of segment `id` to `on_row`, in key order. `known` is what the manifest says of it. Rows whose number only a lost
-/// footer knows get the one in `known`, or else 1: they are not newer than anything. The search for blocks that no index lists looks in vain
-/// at `search_bytes` at most, which it reduces.
+/// Passes every readable row of segment `id` to `on_row`, in key order. `known` is what the manifest says of
+/// it. Rows whose number only a lost footer knows get the one in `known`, or else 1: they are not newer than
+/// anything. The search for blocks that no index lists looks in vain at `search_bytes` at most, which it
+/// reduces.
 ///
 /// # Errors
 /// Those of `on_row`, and a file whose length cannot be read. Damage is reported in the result.
@@ -142,7 +146,8 @@ pub fn salvage(
     Ok(salvaged)
 }
 
-/// The properties of segment `id`, with the number of its rows, if they are readable. Other parts of it may be damaged.
+/// The properties of segment `id`, with the number of its rows, if they are readable. Other parts of it may
+/// be damaged.
 pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Option<Properties> {
     let salvager = Salvager { file, id, effort: 0, last_key: None };
     salvager.tail(file.len().ok()?).properties
@@ -221,7 +226,8 @@ impl Salvager<'_> {
         handles.filter_map(|handle| Some((handle.offset, self.index(handle, Indexed::Data)?))).collect()
     }
 
-    /// All blocks before `end`, in order and without overlap: those that an index lists, and those found where none does.
+    /// All blocks before `end`, in order and without overlap: those that an index lists, and those found
+    /// where none does.
     fn blocks<'i>(&mut self, partitions: impl Iterator<Item = &'i Index>, end: u64) -> Vec<BlockHandle> {
         let named = partitions.flat_map(|partition| (0..partition.len()).map(|at| partition.handle(at)));
         let mut named: Vec<BlockHandle> = named.filter(|handle| handle.end() <= end).collect();
@@ -263,7 +269,8 @@ impl Salvager<'_> {
         found
     }
 
-    /// The length of the block at `at`. Looks into more and more of the file. Charges the effort, unless it leads to a block.
+    /// The length of the block at `at`. Looks into more and more of the file. Charges the effort, unless it
+    /// leads to a block.
     fn block_at(&mut self, pieces: &mut Pieces, at: u64) -> Option<usize> {
         let (mut look, mut effort) = (FIRST_LOOK_BYTES, 0);
         let rest = pieces.len().saturating_sub(at);
@@ -286,7 +293,8 @@ impl Salvager<'_> {
         found
     }
 
-    /// The rows of a data block; `None` if it is damaged or not a data block. An error if this build cannot decompress it.
+    /// The rows of a data block; `None` if it is damaged or not a data block. An error if this build cannot
+    /// decompress it.
     fn data_block(&self, handle: BlockHandle) -> Result<Option<Rows>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));
         let unpacked =

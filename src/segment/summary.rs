@@ -17,14 +17,14 @@ pub struct SegmentSummary {
     pub entries: u64,
     /// Number of tombstones.
     pub tombstones: u64,
-    /// Length of the longest run of tombstones, of keys and of ranges, without a put between them.
-    pub longest_run: u64,
+    /// Length of the longest streak of tombstones, of keys and of ranges, without a put between them.
+    pub longest_streak: u64,
     /// Number of ranges that range tombstones delete.
     pub ranges: u64,
     /// The smallest key of an entry or a deleted range.
     pub smallest: Vec<u8>,
-    /// The largest one. The end of a deleted range counts, although it is not deleted itself. Segments whose ranges have no end share the
-    /// memory of the last key of all.
+    /// The largest one. The end of a deleted range counts, although it is not deleted itself. Segments whose
+    /// ranges have no end share the memory of the last key of all.
     pub largest: Bytes,
     /// The smallest sequence number.
     pub min_seq: Seq,
@@ -52,7 +52,7 @@ impl SegmentSummary {
             digest: footer.digest,
             entries: properties.entries,
             tombstones: properties.tombstones,
-            longest_run: properties.longest_run,
+            longest_streak: properties.longest_streak,
             ranges: properties.ranges,
             smallest: properties.smallest,
             largest: properties.largest,

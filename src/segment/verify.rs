@@ -2,13 +2,13 @@
 
 use super::block::Rows;
 use super::block_builder::BlockBuilder;
-use super::damaged::DamagedBlocks;
+use super::damaged_blocks::DamagedBlocks;
 use super::format::{BlockHandle, Footer};
 use super::index::Index;
 use super::properties::PropertiesBuilder;
+use super::read_ahead::{READ_BYTES, ReadAhead};
 use super::reader::{Segment, read_tail};
 use super::summary::SegmentSummary;
-use super::window::{READ_BYTES, Window};
 use crate::error::{Error, Result};
 use crate::hash::Digest;
 use crate::key::{EntryKind, Seq};
@@ -20,11 +20,12 @@ pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
 pub type OnDamage<'a> = dyn FnMut(DamagedBlocks) -> Result<()> + 'a;
 
 impl Segment {
-    /// Reads the whole file, bypassing the cache and using memory for a few of its largest blocks, and checks that
+    /// Reads the whole file, bypassing the cache and using memory for a few of its largest blocks, and checks
+    /// that
     ///
     /// 1. footer, properties and top index are valid and unchanged since the segment was opened;
-    /// 2. every block has a valid checksum and form, and every data block equals what the writer would produce for its entries, the
-    ///    fingerprints of their keys included;
+    /// 2. every block has a valid checksum and form, and every data block equals what the writer would
+    ///    produce for its entries, the fingerprints of their keys included;
     /// 3. keys strictly increase and are within the separators around their block;
     /// 4. the blocks cover the file without gaps from the first byte to the footer;
     /// 5. counts, bounds and sums equal the properties;
@@ -38,7 +39,8 @@ impl Segment {
         self.verify_around(on_entry, &mut |damaged| Err(damaged.error))
     }
 
-    /// [`verify`](Self::verify), but goes on behind blocks that cannot be read. Then it compares neither the totals nor the digest.
+    /// [`verify`](Self::verify), but goes on behind blocks that cannot be read. Then it compares neither the
+    /// totals nor the digest.
     pub fn verify_around(&self, on_entry: &mut OnEntry<'_>, on_damage: &mut OnDamage<'_>) -> Result<()> {
         let (tail, top) = read_tail(&*self.file, self.id())?;
         let footer = tail.footer;
@@ -50,7 +52,7 @@ impl Segment {
         }
         let mut verifier = Verifier {
             segment: self,
-            window: Window::uncounted(),
+            window: ReadAhead::uncounted(),
             digest: Digest::default(),
             offset: Some(0),
             found: PropertiesBuilder::new(self.store(), self.compression()),
@@ -79,7 +81,7 @@ impl Segment {
 
 struct Verifier<'a, 'b> {
     segment: &'a Segment,
-    window: Window,
+    window: ReadAhead,
     digest: Digest,
     /// Data blocks before this offset are checked; `None` if a damaged partition hides it.
     offset: Option<u64>,
@@ -192,7 +194,8 @@ impl Verifier<'_, '_> {
         Ok(())
     }
 
-    /// Digests the bytes between data blocks and footer, which have been parsed already, and compares the totals.
+    /// Digests the bytes between data blocks and footer, which have been parsed already, and compares the
+    /// totals.
     fn finish(mut self, footer: &Footer, file_bytes: u64) -> Result<()> {
         let data_bytes = self.segment.summary().data_bytes;
         let location = self.segment.location(footer.properties.end());
@@ -208,7 +211,8 @@ impl Verifier<'_, '_> {
         let ranges = self.segment.read_ranges()?;
         let mut found = self.found.finish(&ranges, self.last_key);
         if !ranges.is_empty() {
-            found.longest_run = self.segment.summary().longest_run; // A repair does not know where among the rows it would count each.
+            // A repair does not know where among the rows it would count each.
+            found.longest_streak = self.segment.summary().longest_streak;
         }
         if SegmentSummary::new(footer, found, data_bytes, file_bytes) != *self.segment.summary() {
             let what = "the properties differ from the entries";

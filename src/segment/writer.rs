@@ -23,8 +23,8 @@ use std::path::Path;
 /// The layout of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
-    /// Largest data block before compression, except for a single entry that is larger. 64 B to 16 MiB. Blocks that fit in a page of
-    /// 4 KiB after compression may be smaller, so that few lie in two pages.
+    /// Largest data block before compression, except for a single entry that is larger. 64 B to 16 MiB.
+    /// Blocks that fit in a page of 4 KiB after compression may be smaller, so that few lie in two pages.
     pub block_bytes: usize,
     /// Compression of data blocks.
     pub compression: Compression,
@@ -62,8 +62,9 @@ impl UnnumberedSegment {
     }
 }
 
-/// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an unfinished file that no reader
-/// opens. After a failed write the file is not written again, and `finish` returns the error.
+/// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an
+/// unfinished file that no reader opens. After a failed write the file is not written again, and `finish`
+/// returns the error.
 pub struct SegmentWriter {
     appender: SegmentAppender,
     id: FileId,
@@ -121,8 +122,8 @@ impl SegmentWriter {
     /// Adds the newest entry of `key`. Returns the key's hash, for the filter.
     ///
     /// # Errors
-    /// [`Error::KeyOutOfOrder`] unless keys strictly increase, [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::NumbersExhausted`]:
-    /// the entry is not added.
+    /// [`Error::KeyOutOfOrder`] unless keys strictly increase, [`Error::KeyTooLarge`],
+    /// [`Error::ValueTooLarge`], [`Error::NumbersExhausted`]: the entry is not added.
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<u64> {
         let shared = common_prefix(&self.last_key, key);
         self.check(key, shared, kind, value)?;
@@ -154,7 +155,8 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Counts ranges of range tombstones that begin before the next entry. Those that are not counted count as behind the last one.
+    /// Counts ranges of range tombstones that begin before the next entry. Those that are not counted count
+    /// as behind the last one.
     pub fn pass_ranges(&mut self, count: u64) {
         self.properties.pass_ranges(count);
     }
@@ -179,15 +181,16 @@ impl SegmentWriter {
         self.appender.offset() + self.block.bytes() as u64
     }
 
-    /// Writes index, properties and footer, and makes the file's content durable. The caller makes its name durable by syncing the
-    /// directory. [`Error::Internal`] when there is no entry.
+    /// Writes index, properties and footer, and makes the file's content durable. The caller makes its name
+    /// durable by syncing the directory. [`Error::Internal`] when there is no entry.
     pub fn finish(mut self) -> Result<SegmentSummary> {
         let (footer, summary) = self.write_tail()?;
         let file_bytes = self.appender.finish(&footer.encode()?)?;
         Ok(SegmentSummary { file_bytes, ..summary })
     }
 
-    /// [`finish`](Self::finish), but without the footer, for rows that were all appended with sequence number 0.
+    /// [`finish`](Self::finish), but without the footer, for rows that were all appended with sequence
+    /// number 0.
     pub fn finish_unnumbered(mut self) -> Result<UnnumberedSegment> {
         let (footer, summary) = self.write_tail()?;
         if summary.max_seq > 0 || summary.ranges > 0 {

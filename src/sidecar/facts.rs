@@ -11,7 +11,8 @@ use crate::hash::KeyHasher;
 use crate::id::FileId;
 use std::path::Path;
 
-/// What a sidecar must be to be trusted: the filter of one segment, whose keys are hashed with the store's hash.
+/// What a sidecar must be to be trusted: the filter of one segment, whose keys are hashed with the store's
+/// hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expect {
     /// The segment.
@@ -94,7 +95,8 @@ impl Facts {
         self.header.expected_fpr
     }
 
-    /// Checks a piece of the file, which begins at a multiple of a page: the header page by its seal, and groups by their checksums.
+    /// Checks a piece of the file, which begins at a multiple of a page: the header page by its seal, and
+    /// groups by their checksums.
     pub(super) fn check_piece(&self, file: &dyn ReadFile, at: u64, piece: &[u8]) -> Result<(), Unusable> {
         let skip = match at {
             0 if piece.get(..HEADER_BYTES).map(Seal::of) != Some(self.seal) => return Err(replaced()),

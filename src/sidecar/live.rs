@@ -5,9 +5,9 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The sidecar of a live segment. When the last clone goes, no view has the segment any more, and the sidecar gives its memory and its file
-/// back. Threads that keep a [`shared`](Self::shared) one may ask it even then, but it denies all keys: only an answer that was given while a
-/// view had the segment counts (I1).
+/// The sidecar of a live segment. When the last clone goes, no view has the segment any more, and the sidecar
+/// gives its memory and its file back. Threads that keep a [`shared`](Self::shared) one may ask it even then,
+/// but it denies all keys: only an answer that was given while a view had the segment counts (I1).
 pub struct LiveSidecar(Arc<Sidecar>);
 
 impl LiveSidecar {

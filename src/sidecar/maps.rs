@@ -1,9 +1,11 @@
 //! The maps of one store's sidecars. The options bound their number, however many segments the store has.
 //!
-//! 1. The first reader that probes a sidecar maps it, without a lock. If the budget is used up, the sidecar answers "maybe".
+//! 1. The first reader that probes a sidecar maps it, without a lock. If the budget is used up, the sidecar
+//!    answers "maybe".
 //! 2. A map is never taken from a reader. When few are left, the store's next live set has unmapped copies
-//!    ([`Sidecar::unmapped`](super::Sidecar::unmapped)) of sidecars that were not probed recently. Its memory and its file are
-//!    given back with the last view that includes it (`live.rs`), the map itself with the last thread that keeps the view's filters.
+//!    ([`Sidecar::unmapped`](super::Sidecar::unmapped)) of sidecars that were not probed recently. Its memory
+//!    and its file are given back with the last view that includes it (`live.rs`), the map itself with the
+//!    last thread that keeps the view's filters.
 
 use crate::fs::Fs;
 use crate::sync::Condvar;
@@ -28,7 +30,8 @@ pub struct Maps {
 pub(super) struct Share(Arc<Maps>);
 
 impl Maps {
-    /// A budget of `max` maps for sidecars on `fs`. Notifies `wake` when maps become scarce or a sidecar is bad.
+    /// A budget of `max` maps for sidecars on `fs`. Notifies `wake` when maps become scarce or a sidecar is
+    /// bad.
     pub fn new(fs: Arc<dyn Fs>, max: usize, wake: Arc<Condvar>) -> Self {
         let [is_short, has_bad] = [false, false].map(AtomicBool::new);
         Maps { fs, max, mapped: AtomicUsize::new(0), is_short, has_bad, wake }
@@ -45,12 +48,12 @@ impl Maps {
     }
 
     /// Whether maps have become scarce since the last call.
-    pub fn was_short(&self) -> bool {
+    pub fn take_shortage(&self) -> bool {
         self.is_short.load(Relaxed) && self.is_short.swap(false, AcqRel)
     }
 
     /// Whether a reader has condemned a sidecar since the last call.
-    pub fn had_bad(&self) -> bool {
+    pub fn take_condemned(&self) -> bool {
         self.has_bad.load(Relaxed) && self.has_bad.swap(false, AcqRel)
     }
 

@@ -22,10 +22,10 @@ fn i12_without_room_a_sidecar_knows_nothing_and_one_that_goes_makes_room() {
     for sidecar in &sidecars {
         assert_eq!(sidecar.ask(others()[0]), Some(crate::filter::Verdict::Absent));
     }
-    assert!(maps.mapped() == MAX && maps.was_short() && !maps.was_short());
+    assert!(maps.mapped() == MAX && maps.take_shortage() && !maps.take_shortage());
     let late = open(&case, &maps);
     assert_eq!((late.ask(others()[0]), late.ask(members()[0]), maps.mapped()), (None, None, MAX));
-    assert!(maps.was_short() && !late.is_bad(), "nothing is wrong with it");
+    assert!(maps.take_shortage() && !late.is_bad(), "nothing is wrong with it");
     assert_eq!(maps.excess(), MAX / 4);
     sidecars.pop();
     assert_eq!(late.ask(others()[0]), Some(crate::filter::Verdict::Absent));
@@ -70,19 +70,19 @@ fn an_unmapped_sidecar_answers_as_the_one_whose_place_it_takes() {
 fn a_sidecar_says_once_that_it_was_asked() {
     let (case, maps) = (Case::new(BLOOM), few());
     let sidecar = open(&case, &maps);
-    assert!(!sidecar.was_asked());
+    assert!(!sidecar.take_asked());
     for verified in [false, true, true] {
         if verified {
             sidecar.verify().unwrap();
-            sidecar.was_asked();
+            sidecar.take_asked();
         }
-        assert!(!sidecar.was_asked());
+        assert!(!sidecar.take_asked());
         sidecar.prefetch(1);
-        assert!(!sidecar.was_asked());
+        assert!(!sidecar.take_asked());
         assert!(sidecar.ask(others()[0]).is_some());
-        assert!(sidecar.was_asked() && !sidecar.was_asked());
+        assert!(sidecar.take_asked() && !sidecar.take_asked());
         assert_eq!((sidecar.is_verified(), denied(&sidecar, &members())), (verified, 0));
-        assert!(sidecar.was_asked());
+        assert!(sidecar.take_asked());
     }
 }
 
@@ -121,13 +121,13 @@ fn i1_a_file_that_changed_before_it_was_mapped_is_not_believed() {
     );
     assert!(replaced.is_ok());
     assert_eq!(denied(&sidecar, &members()), 0, "the new file denies them");
-    assert!(sidecar.is_bad() && maps.had_bad() && !maps.had_bad());
+    assert!(sidecar.is_bad() && maps.take_condemned() && !maps.take_condemned());
     assert!(matches!(sidecar.verify(), Err(Unusable::Invalid { offset: 0, .. })));
 
     let sidecar = open(&case, &maps);
     fs::remove_file(&case.path).unwrap();
     assert_eq!(denied(&sidecar, &others()), 0);
     assert!(matches!(sidecar.verify(), Err(Unusable::Missing)));
-    assert!(maps.had_bad());
+    assert!(maps.take_condemned());
     assert_eq!(maps.mapped(), 0);
 }

@@ -7,8 +7,8 @@ use crate::hash::KeyHasher;
 /// Room is made at once for so many members, 8 MiB. For more it grows as they come.
 const EXPECTED_MAX: usize = 1 << 20;
 
-/// The members of a segment's filter, collected while its keys pass in order: every key, tombstones included (I9), and every distinct
-/// prefix of one. The filter is sized from their exact number.
+/// The members of a segment's filter, collected while its keys pass in order: every key, tombstones included
+/// (I9), and every distinct prefix of one. The filter is sized from their exact number.
 pub struct Members {
     hashes: Vec<u64>,
     prefixes: StoredPrefixes,

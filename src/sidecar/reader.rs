@@ -1,8 +1,10 @@
-//! Reads a sidecar: opens and maps the file on the first probe, checks its header, and then trusts the lines group by group.
+//! Reads a sidecar: opens and maps the file on the first probe, checks its header, and then trusts the lines
+//! group by group.
 //!
-//! I1 by construction: probes read lines in two places only. [`Sidecar::ask_whole`] reads any line, once all groups have matched their
-//! checksums ([`WHOLE`]). [`Sidecar::ask_by_group`] first passes each line to [`Sidecar::believe`], which compares the line's group with its
-//! checksum if that has not been done in this map. A mismatch condemns the sidecar: it answers nothing from then on.
+//! I1 by construction: probes read lines in two places only. [`Sidecar::ask_whole`] reads any line, once all
+//! groups have matched their checksums ([`WHOLE`]). [`Sidecar::ask_by_group`] first passes each line to
+//! [`Sidecar::believe`], which compares the line's group with its checksum if that has not been done in this
+//! map. A mismatch condemns the sidecar: it answers nothing from then on.
 
 use super::state::{BY_GROUP, Bytes, NOTHING, RESTED, Sidecar, WHOLE};
 use crate::filter::format::groups::GROUP_LINES;
@@ -18,7 +20,8 @@ impl Sidecar {
         }
     }
 
-    /// Probes for a key's hash. `None` if the sidecar cannot answer, because it is not pinned yet, could not be mapped, or is condemned.
+    /// Probes for a key's hash. `None` if the sidecar cannot answer, because it is not pinned yet, could not
+    /// be mapped, or is condemned.
     #[inline]
     pub fn ask(&self, hash: u64) -> Option<Verdict> {
         if self.trust.load(Acquire) != WHOLE {
@@ -35,8 +38,9 @@ impl Sidecar {
         self.ask(query.hash_for(&self.facts.get()?.header.prefixes.set)?)
     }
 
-    /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask) decides. A caller that relies on
-    /// it must make sure afterwards that no map has faulted ([`any_fault`](crate::fs::any_fault)).
+    /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask)
+    /// decides. A caller that relies on it must make sure afterwards that no map has faulted
+    /// ([`any_fault`](crate::fs::any_fault)).
     #[inline(always)]
     pub fn denies(&self, hash: &ProbeHash) -> bool {
         let bytes = self.bytes.get().filter(|_| self.is_whole());

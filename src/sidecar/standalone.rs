@@ -18,7 +18,8 @@ const REMEDY: &str = "; build the filter again from its keys";
 /// How many temporary names are tried.
 const TEMPORARIES_MAX: usize = 1000;
 
-/// Writes a filter to a file of its own and makes it durable. An existing file is replaced by a rename. Returns the size in bytes.
+/// Writes a filter to a file of its own and makes it durable. An existing file is replaced by a rename.
+/// Returns the size in bytes.
 ///
 /// # Errors
 /// [`Error::Io`]. An existing file is then unchanged.
@@ -64,8 +65,9 @@ fn create_temporary(path: &Path) -> Result<(PathBuf, Box<dyn AppendFile>)> {
 /// Reads a filter that [`write_filter`] wrote into memory, and verifies every byte.
 ///
 /// # Errors
-/// [`Error::Corruption`] for a file that is damaged, truncated or not a filter; [`Error::UnsupportedVersion`] or [`Error::UnknownCode`] for one
-/// of another version; [`Error::InvalidArgument`] for the filter of a store's segment, which the store's next change can make wrong.
+/// [`Error::Corruption`] for a file that is damaged, truncated or not a filter; [`Error::UnsupportedVersion`]
+/// or [`Error::UnknownCode`] for one of another version; [`Error::InvalidArgument`] for the filter of a
+/// store's segment, which the store's next change can make wrong.
 pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
     let path = path.as_ref();
     let file = RealFs.open(path)?;
@@ -94,7 +96,8 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
             FileId(binding.segment)
         )));
     }
-    // Zeroed memory is taken when it is written to: piece by piece, after the piece before has matched its checksums.
+    // Zeroed memory is taken when it is written to: piece by piece, after the piece before has matched its
+    // checksums.
     let mut lines = Lines::zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
     let (seal, mut checksums) = (Seal::of(&page), Vec::new());
     for (number, piece) in lines.as_flattened_mut().chunks_mut(READ_BYTES).enumerate() {

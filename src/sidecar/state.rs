@@ -24,18 +24,20 @@ pub enum Residency {
     /// In the page cache, through a map of the file. The kernel may evict pages and read them again.
     ///
     /// Filters answer as soon as the store is open. A lookup verifies what it touches, 4 KiB at a time, and a
-    /// background thread verifies the rest. **As with every mapped file, touching a missing page raises SIGBUS, which
-    /// kills the process by default.** That happens if somebody truncates a `.filter` file of an open store (this crate
-    /// never does), or if the disk fails to read the page. To avoid it, use [`Pinned`](Self::Pinned), or call
-    /// [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then answers "maybe" and is rebuilt. Only
-    /// `Pinned` protects against truncation within a page, which raises no signal.
+    /// background thread verifies the rest. **As with every mapped file, touching a missing page raises
+    /// SIGBUS, which kills the process by default.** That happens if somebody truncates a `.filter` file of
+    /// an open store (this crate never does), or if the disk fails to read the page. To avoid it, use
+    /// [`Pinned`](Self::Pinned), or call [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then
+    /// answers "maybe" and is rebuilt. Only `Pinned` protects against truncation within a page, which raises
+    /// no signal.
     #[default]
     Mapped,
-    /// In anonymous memory, on huge pages if the kernel has them, and never evicted. Takes as much memory as the filters have bytes.
+    /// In anonymous memory, on huge pages if the kernel has them, and never evicted. Takes as much memory as
+    /// the filters have bytes.
     ///
-    /// A background thread reads the copy with ordinary reads after opening. Until it is complete and verified, the
-    /// filter answers "maybe". No file is mapped, so a truncated or unreadable file is an error that is counted and
-    /// logged, never a SIGBUS.
+    /// A background thread reads the copy with ordinary reads after opening. Until it is complete and
+    /// verified, the filter answers "maybe". No file is mapped, so a truncated or unreadable file is an error
+    /// that is counted and logged, never a SIGBUS.
     Pinned,
 }
 
@@ -43,15 +45,15 @@ pub enum Residency {
 pub(super) const NOTHING: u8 = 0;
 /// Each group is compared with its checksum before its first line is read.
 pub(super) const BY_GROUP: u8 = 1;
-/// All groups have matched their checksums in this map; no probe since [`Sidecar::was_asked`].
+/// All groups have matched their checksums in this map; no probe since [`Sidecar::take_asked`].
 pub(super) const RESTED: u8 = 2;
 /// All groups have matched their checksums in this map.
 pub(super) const WHOLE: u8 = 3;
 
 /// A sidecar, whose file is opened when it is first needed.
 pub struct Sidecar {
-    /// What a probe may trust. Changes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there to `RESTED` and back, and from any
-    /// of them to `NOTHING` when the sidecar is condemned.
+    /// What a probe may trust. Changes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there
+    /// to `RESTED` and back, and from any of them to `NOTHING` when the sidecar is condemned.
     pub(super) trust: AtomicU8,
     /// The file's bytes: its map, from the first probe on, or the verified copy.
     pub(super) bytes: OnceLock<Bytes>,
@@ -61,7 +63,7 @@ pub struct Sidecar {
     pub(super) path: Arc<Path>,
     pub(super) residency: Residency,
     pub(super) maps: Arc<Maps>,
-    /// Probed since [`was_asked`](Self::was_asked). Not set while the state is `WHOLE`.
+    /// Probed since [`take_asked`](Self::take_asked). Not set while the state is `WHOLE`.
     pub(super) asked: AtomicBool,
     /// All lines have matched their checksums once, though perhaps not in this map.
     pub(super) checked: AtomicBool,
@@ -95,7 +97,8 @@ impl Bytes {
 }
 
 impl Sidecar {
-    /// A sidecar that should be at `path`. Reads nothing; whether it is usable turns out when it is first needed.
+    /// A sidecar that should be at `path`. Reads nothing; whether it is usable turns out when it is first
+    /// needed.
     pub fn expected(maps: &Arc<Maps>, path: &Path, expect: &Expect, residency: Residency) -> Self {
         Sidecar::new(maps, path.into(), OnceLock::new(), *expect, residency)
     }
@@ -173,7 +176,8 @@ impl Sidecar {
         }
     }
 
-    /// A copy without a map, to replace this sidecar. It is mapped again when it is probed, and trusted by groups.
+    /// A copy without a map, to replace this sidecar. It is mapped again when it is probed, and trusted by
+    /// groups.
     pub fn unmapped(&self) -> Self {
         let sidecar =
             Sidecar::new(&self.maps, self.path.clone(), self.facts.clone(), self.expect, self.residency);
@@ -192,7 +196,7 @@ impl Sidecar {
     }
 
     /// Whether it was probed since the last call, or since it was opened.
-    pub fn was_asked(&self) -> bool {
+    pub fn take_asked(&self) -> bool {
         self.asked.swap(false, Relaxed) | self.trust.compare_exchange(WHOLE, RESTED, AcqRel, Relaxed).is_ok()
     }
 

@@ -5,7 +5,8 @@ use crate::filter::format::HEADER_BYTES;
 use crate::filter::format::groups::{GROUP_BYTES, GROUP_LINES};
 use std::io::ErrorKind;
 
-/// Why a sidecar is unusable, worded for a warning. Without it the store gives the same answers, only more slowly, until it is rebuilt.
+/// Why a sidecar is unusable, worded for a warning. Without it the store gives the same answers, only more
+/// slowly, until it is rebuilt.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {

@@ -1,4 +1,5 @@
-//! Maps a sidecar and verifies the checksums of its lines: group by group as probes touch them, or all at once.
+//! Maps a sidecar and verifies the checksums of its lines: group by group as probes touch them, or all at
+//! once.
 
 use super::facts::Facts;
 use super::maps::Share;
@@ -56,8 +57,8 @@ impl Sidecar {
         }
     }
 
-    /// Gives the memory back if all owners are gone. Called by the last of them, and by a probe that has just mapped the file: whichever comes
-    /// second sees what the other has done.
+    /// Gives the memory back if all owners are gone. Called by the last of them, and by a probe that has just
+    /// mapped the file: whichever comes second sees what the other has done.
     pub(super) fn give_back_if_ownerless(&self) {
         fence(SeqCst);
         if let Some(bytes) = self.bytes.get()
@@ -69,8 +70,8 @@ impl Sidecar {
 
     fn map_with(&self, share: Share) -> Result<Bytes, Unusable> {
         let facts = self.facts()?;
-        // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches its bytes again.
-        // `Residency::Mapped` describes what happens if another program does.
+        // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches
+        // its bytes again. `Residency::Mapped` describes what happens if another program does.
         let map = unsafe { self.maps.fs.map(&self.path) }?;
         facts.check_same(&map)?;
         Ok(Bytes::new(map, Some(share), facts))
@@ -83,7 +84,8 @@ impl Sidecar {
 
     #[inline(never)]
     fn compare(&self, bytes: &Bytes, group: usize) -> bool {
-        let Ok(Facts { header, seal, .. }) = self.facts() else { return false }; // They were read before the bytes.
+        // They were read before the bytes.
+        let Ok(Facts { header, seal, .. }) = self.facts() else { return false };
         let map = &bytes.map;
         let from = HEADER_BYTES + group * GROUP_BYTES;
         let to = (from + GROUP_BYTES).min(header.checksums_at() as usize);
@@ -121,12 +123,12 @@ impl Sidecar {
         reason
     }
 
-    /// Reads all lines (into anonymous memory, if pinned) and verifies all checksums. Cheap once that is done. Never waits for another
-    /// thread's verification.
+    /// Reads all lines (into anonymous memory, if pinned) and verifies all checksums. Cheap once that is
+    /// done. Never waits for another thread's verification.
     ///
     /// # Errors
-    /// [`Unusable`] if a checksum does not match, now or in an earlier probe, if lines cannot be read, or if pinning lacks memory. Every later
-    /// call returns the same error.
+    /// [`Unusable`] if a checksum does not match, now or in an earlier probe, if lines cannot be read, or if
+    /// pinning lacks memory. Every later call returns the same error.
     pub fn verify(&self) -> Result<Verification, Unusable> {
         if self.has_faulted() {
             return Err(self.condemn(Unusable::Faulted));

@@ -1,4 +1,5 @@
-//! Writes a sidecar under a temporary name, syncs it and renames it. A published sidecar is never modified, because readers map it.
+//! Writes a sidecar under a temporary name, syncs it and renames it. A published sidecar is never modified,
+//! because readers map it.
 
 use crate::error::{Error, Result};
 use crate::filter::format::groups::{GroupChecksums, Seal};
@@ -10,14 +11,17 @@ use crate::id::TEMPORARY;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Size of one write, in lines: large enough for huge pages in the page cache, small enough to fail early on a full disk.
+/// Size of one write, in lines: large enough for huge pages in the page cache, small enough to fail early on
+/// a full disk.
 const WRITE_LINES: usize = (4 << 20) / LINE_BYTES;
 
-/// Builds a filter of all `hashes`, those of `prefixes` included, checks that it denies none of them, and writes it to `path`. Returns the size of the file in bytes.
+/// Builds a filter of all `hashes`, those of `prefixes` included, checks that it denies none of them, and
+/// writes it to `path`. Returns the size of the file in bytes.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`], [`Error::TooManyKeys`] or [`Error::OutOfMemory`] if no such filter can be built; [`Error::Corruption`] if the
-/// filter denies one of its own keys (the machine's memory is faulty; nothing is written); the errors of [`write()`].
+/// [`Error::InvalidArgument`], [`Error::TooManyKeys`] or [`Error::OutOfMemory`] if no such filter can be
+/// built; [`Error::Corruption`] if the filter denies one of its own keys (the machine's memory is faulty;
+/// nothing is written); the errors of [`write()`].
 pub fn create(
     fs: &dyn Fs,
     path: &Path,
@@ -32,7 +36,8 @@ pub fn create(
     write(fs, path, &filter, hasher, binding, prefixes)
 }
 
-/// Writes a filter to `path`. An existing file is replaced by a rename, never in place. Returns the size of the file in bytes.
+/// Writes a filter to `path`. An existing file is replaced by a rename, never in place. Returns the size of
+/// the file in bytes.
 ///
 /// The contents are durable on return, the name once the caller has synced the directory.
 ///
@@ -63,8 +68,8 @@ fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[Line]]) -> 
     Ok(header.file_bytes())
 }
 
-/// Writes a file under a temporary name, and then gives it its name. `fill` writes and syncs it. The store's lock protects the temporary
-/// name, so that a file which has it was left by a crash.
+/// Writes a file under a temporary name, and then gives it its name. `fill` writes and syncs it. The store's
+/// lock protects the temporary name, so that a file which has it was left by a crash.
 fn replace(fs: &dyn Fs, path: &Path, fill: impl FnOnce(Box<dyn AppendFile>) -> Result<()>) -> Result<()> {
     let temporary = temporary_name(path);
     if fs.file_len(&temporary)?.is_some() {

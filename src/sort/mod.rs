@@ -5,7 +5,8 @@
 //! use sidebloom::sort::ExternalSorter;
 //! use std::sync::Arc;
 //! # fn main() -> sidebloom::Result<()> {
-//! # let dir = tempfile::tempdir().map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+//! # let dir = tempfile::tempdir()
+//! #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
 //! # let path = dir.path().join("sort.tmp");
 //! let mut sorter = ExternalSorter::new(Arc::new(RealFs), &path, 64 << 20);
 //! for hash in [7u64, 3, 7] {
@@ -17,13 +18,14 @@
 //! ```
 //!
 //! # How it works
-//! 1. Records are collected in memory. A full buffer is sorted and appended to one temporary file: a *run*.
-//! 2. To merge, each run is read sequentially through a buffer of its own. The smallest last record of all these buffers is a bound: no
-//!    record at or below it is still unread. Everything up to the bound is copied to one piece and sorted there (a merge of a few
-//!    presorted ranges, which the standard library's stable sort recognizes), and the emptied buffers are refilled.
+//! 1. Records are collected in memory. A full buffer is sorted and appended to one temporary file: a *chunk*.
+//! 2. To merge, each chunk is read sequentially through a buffer of its own. The smallest last record of all
+//!    these buffers is a bound: no record at or below it is still unread. Everything up to the bound is
+//!    copied to one piece and sorted there (a merge of a few presorted ranges, which the standard library's
+//!    stable sort recognizes), and the emptied buffers are refilled.
 //!
-//! All runs share one file, so a merge needs one descriptor, however many runs there are. A digest of each run, kept in memory, is
-//! compared when the run has been read to its end.
+//! All chunks share one file, so a merge needs one descriptor, however many chunks there are. A digest of
+//! each chunk, kept in memory, is compared when the chunk has been read to its end.
 
 mod merge;
 mod record;

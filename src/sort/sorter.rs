@@ -1,6 +1,6 @@
 //! Sorting in bounded memory.
 
-use super::merge::{MERGE_BUFFER_MIN, Merge, Run};
+use super::merge::{Chunk, MERGE_BUFFER_MIN, Merge};
 use super::record::Record;
 use crate::error::Result;
 use crate::fs::{AppendFile, Fs};
@@ -18,14 +18,15 @@ pub struct ExternalSorter<R> {
     memory_bytes: usize,
     /// Not yet written to the file.
     records: Vec<R>,
-    /// The temporary file, created with the first run.
+    /// The temporary file, created with the first chunk.
     file: Option<Box<dyn AppendFile>>,
-    runs: Vec<Run>,
+    chunks: Vec<Chunk>,
 }
 
 impl<R: Record> ExternalSorter<R> {
-    /// An empty sorter that keeps up to `memory_bytes` of records in memory. Beyond that it writes all of them to a temporary file at `path`,
-    /// which must not exist, and which is removed when the sorter is dropped.
+    /// An empty sorter that keeps up to `memory_bytes` of records in memory. Beyond that it writes all of
+    /// them to a temporary file at `path`, which must not exist, and which is removed when the sorter is
+    /// dropped.
     pub fn new(fs: Arc<dyn Fs>, path: impl Into<PathBuf>, memory_bytes: usize) -> Self {
         const { assert!(R::BYTES > 0 && R::BYTES <= MERGE_BUFFER_MIN) };
         ExternalSorter {
@@ -34,14 +35,15 @@ impl<R: Record> ExternalSorter<R> {
             memory_bytes,
             records: Vec::new(),
             file: None,
-            runs: Vec::new(),
+            chunks: Vec::new(),
         }
     }
 
     /// Adds a record, in any order and any number of times.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the temporary file cannot be written. The sorter is then of no use.
+    /// [`Error::Io`](crate::Error::Io) when the temporary file cannot be written. The sorter is then of no
+    /// use.
     #[inline]
     pub fn push(&mut self, record: R) -> Result<()> {
         let spills = self.is_about_to_spill();
@@ -57,7 +59,7 @@ impl<R: Record> ExternalSorter<R> {
 
     /// How many records were pushed.
     pub fn len(&self) -> u64 {
-        let spilled = self.runs.last().map_or(0, |last| last.end / R::BYTES as u64);
+        let spilled = self.chunks.last().map_or(0, |last| last.end / R::BYTES as u64);
         spilled + self.records.len() as u64
     }
 
@@ -66,13 +68,15 @@ impl<R: Record> ExternalSorter<R> {
         self.len() == 0
     }
 
-    /// Every distinct record in ascending order, with how often it was pushed. Can be called again, for another pass.
+    /// Every distinct record in ascending order, with how often it was pushed. Can be called again, for
+    /// another pass.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) here and from the iterator. [`Error::Corruption`](crate::Error::Corruption) from the iterator, at
-    /// its end at the latest, when the temporary file does not read back as it was written.
+    /// [`Error::Io`](crate::Error::Io) here and from the iterator.
+    /// [`Error::Corruption`](crate::Error::Corruption) from the iterator, at its end at the latest, when the
+    /// temporary file does not read back as it was written.
     pub fn counted(&mut self) -> Result<Counted<'_, R>> {
-        if self.runs.is_empty() {
+        if self.chunks.is_empty() {
             self.records.sort_unstable();
             return Ok(Counted { merge: None, in_memory: &self.records, piece: Vec::new(), at: 0 });
         }
@@ -80,7 +84,7 @@ impl<R: Record> ExternalSorter<R> {
             self.spill()?;
         }
         self.records = Vec::new();
-        let merge = Merge::new(self.fs.open(&self.path)?, &self.runs, self.memory_bytes);
+        let merge = Merge::new(self.fs.open(&self.path)?, &self.chunks, self.memory_bytes);
         Ok(Counted { merge: Some(merge), in_memory: &[], piece: Vec::new(), at: 0 })
     }
 
@@ -91,7 +95,7 @@ impl<R: Record> ExternalSorter<R> {
             Some(file) => file,
             none => none.insert(self.fs.create(&self.path)?),
         };
-        let start = self.runs.last().map_or(0, |last| last.end);
+        let start = self.chunks.last().map_or(0, |last| last.end);
         let end = start + (self.records.len() * R::BYTES) as u64;
         let mut digest = Digest::default();
         let mut bytes = Vec::with_capacity(WRITE_BYTES);
@@ -101,7 +105,7 @@ impl<R: Record> ExternalSorter<R> {
             digest.update(&bytes);
             file.append(&bytes)?;
         }
-        self.runs.push(Run { start, end, digest: digest.finish() });
+        self.chunks.push(Chunk { start, end, digest: digest.finish() });
         self.records.clear();
         Ok(())
     }
@@ -128,7 +132,8 @@ pub struct Counted<'s, R> {
 }
 
 impl<R: Record> Counted<'_, R> {
-    /// The next record, if it is `wanted` (or whatever it is, for `None`), and how often it comes in this piece.
+    /// The next record, if it is `wanted` (or whatever it is, for `None`), and how often it comes in this
+    /// piece.
     #[inline]
     fn take_equal(&mut self, wanted: Option<R>) -> Option<(R, u64)> {
         let records = if self.merge.is_some() { &self.piece } else { self.in_memory };

@@ -18,7 +18,7 @@ fn check<R: Record + Debug>(records: impl Iterator<Item = R>, memory_bytes: usiz
         let found: Vec<_> = sorter.counted().unwrap().map(Result::unwrap).collect();
         assert_eq!(found, expected, "pass {pass} in {memory_bytes} bytes");
     }
-    assert!(std::fs::read_dir(dir.path()).unwrap().count() <= 1, "one file for all runs");
+    assert!(std::fs::read_dir(dir.path()).unwrap().count() <= 1, "one file for all chunks");
     drop(sorter);
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "the file is removed");
 }
@@ -28,7 +28,7 @@ fn records_come_out_sorted_and_counted_whether_they_fit_in_memory_or_not() {
     for memory_bytes in [16, 1000, 4096, 100_000, 1 << 20] {
         for records in [0, 1, 100, 20_000u64] {
             if records > 100 && memory_bytes < 1000 {
-                continue; // A run for every record; a hundred will do.
+                continue; // A chunk for every record; a hundred will do.
             }
             let hash = |i: u64| crate::hash::hash_key(&(i % 7000 * (i % 3)).to_le_bytes(), 5);
             check((0..records).map(hash), memory_bytes);
@@ -41,7 +41,7 @@ fn records_come_out_sorted_and_counted_whether_they_fit_in_memory_or_not() {
 }
 
 #[test]
-fn a_damaged_run_is_an_error_that_names_its_file() {
+fn a_damaged_chunk_is_an_error_that_names_its_file() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("sort");
     let mut sorter = ExternalSorter::new(Arc::new(RealFs), &path, 800);

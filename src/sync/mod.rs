@@ -1,15 +1,16 @@
 //! Locks, signals, threads and time: the one seam between the engine and what schedules its threads.
 //!
-//! They are the standard library's. With `--cfg sidebloom_schedules` they are [shuttle](https://docs.rs/shuttle)'s: all threads of a store
-//! run in one thread of the machine, each use of a lock, a signal or an atomic is a point where another one may go on, and a seed decides
-//! which. `cargo harness schedules` builds the engine that way.
+//! They are the standard library's. With `--cfg sidebloom_schedules` they are
+//! [shuttle](https://docs.rs/shuttle)'s: all threads of a store run in one thread of the machine, each use of
+//! a lock, a signal or an atomic is a point where another one may go on, and a seed decides which.
+//! `cargo harness schedules` builds the engine that way.
 //!
 //! The skip list and `OnceLock` are no such points, and all atomics are sequentially consistent there.
 //! Counters that decide nothing stay atomics of the standard library, which are no such points.
 
 #[cfg(sidebloom_schedules)]
 mod scheduled;
-mod short;
+mod short_lock;
 
 #[cfg(not(sidebloom_schedules))]
 pub(crate) use arc_swap::ArcSwap;
@@ -25,13 +26,14 @@ pub(crate) use std::{
 };
 
 #[cfg(feature = "bench-support")]
-pub use short::cpu_nanos;
-pub(crate) use short::{ShortGuard, ShortLock, assert_unlocked};
+pub use short_lock::cpu_nanos;
+pub(crate) use short_lock::{ShortGuard, ShortLock, assert_unlocked};
 
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
-/// Locks a mutex, even if a thread panicked while it held the lock: every critical section leaves its data valid at each step.
+/// Locks a mutex, even if a thread panicked while it held the lock: every critical section leaves its data
+/// valid at each step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -50,7 +52,8 @@ pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mute
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Releases the lock of `mutex`, which `guard` holds, until the condition is signalled or the time is over. May return earlier.
+/// Releases the lock of `mutex`, which `guard` holds, until the condition is signalled or the time is over.
+/// May return earlier.
 pub(crate) fn wait_timeout<'a, T>(
     condition: &Condvar,
     mutex: &'a Mutex<T>,
@@ -62,7 +65,8 @@ pub(crate) fn wait_timeout<'a, T>(
         _ = mutex;
         condition.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
     }
-    // Shuttle's own never ends early. A signal that nobody waits for is lost, as one that comes just before the wait.
+    // Shuttle's own never ends early. A signal that nobody waits for is lost, as one that comes just before
+    // the wait.
     #[cfg(sidebloom_schedules)]
     {
         _ = condition;

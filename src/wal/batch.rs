@@ -1,4 +1,5 @@
-//! A batch of writes, kept in the encoding of the log, so that writing it needs no copy. See [`format`](super::format) for the bytes.
+//! A batch of writes, kept in the encoding of the log, so that writing it needs no copy. See
+//! [`format`](super::format) for the bytes.
 
 use super::format::{OpKind, decode_operation};
 use crate::bounds::KeyBounds;
@@ -14,10 +15,11 @@ pub(super) const MAX_BATCH_BYTES: usize = 1 << 30;
 /// Most bytes of ranges to delete, as a segment stores them. Those of a memtable must fit into one block.
 const MAX_RANGE_BYTES: usize = 32 << 20;
 
-/// Writes that are applied atomically: after a crash all of them are there, or none. Later operations override earlier ones.
+/// Writes that are applied atomically: after a crash all of them are there, or none. Later operations
+/// override earlier ones.
 ///
-/// Limits ([`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES), 1 GiB in all) are checked when
-/// the batch is written.
+/// Limits ([`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES), 1 GiB in
+/// all) are checked when the batch is written.
 #[derive(Clone, Default)]
 pub struct Batch {
     encoded: Vec<u8>,
@@ -52,8 +54,8 @@ impl Batch {
         self.encoded.extend_from_slice(key);
     }
 
-    /// Deletes every key in a range, whether or not it exists, with one operation. A range that no key can be in does nothing; one that runs
-    /// backwards is an error when the batch is written.
+    /// Deletes every key in a range, whether or not it exists, with one operation. A range that no key can be
+    /// in does nothing; one that runs backwards is an error when the batch is written.
     pub fn delete_range(&mut self, range: impl KeyBounds) {
         let (from, to) = range.into_bounds();
         match DeletedRange::new(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)) {
@@ -63,7 +65,8 @@ impl Batch {
         }
     }
 
-    /// Deletes every key that starts with `prefix`, with one operation. An empty prefix is an error when the batch is written.
+    /// Deletes every key that starts with `prefix`, with one operation. An empty prefix is an error when the
+    /// batch is written.
     pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) {
         match DeletedRange::of_prefix(prefix.as_ref()) {
             Ok(range) => self.push_range(&range),
@@ -113,7 +116,8 @@ impl Batch {
     /// Checks the limits.
     ///
     /// # Errors
-    /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::BatchTooLarge`], [`Error::InvalidRange`], [`Error::EmptyPrefix`].
+    /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::BatchTooLarge`], [`Error::InvalidRange`],
+    /// [`Error::EmptyPrefix`].
     pub(crate) fn validate(&self) -> Result<()> {
         if let Some(error) = &self.invalid {
             return Err(error.clone());
@@ -156,12 +160,14 @@ pub struct BatchOp {
     pub kind: OpKind,
     /// Length of the key at the start of `data`.
     pub key_len: usize,
-    /// The key, immediately followed by the value (or the start of a range, followed by its end): a slice that shares the batch's memory.
+    /// The key, immediately followed by the value (or the start of a range, followed by its end): a slice
+    /// that shares the batch's memory.
     pub data: Bytes,
 }
 
-/// The operations of an encoded batch, in order. Ends early at an invalid operation; [`replay`](super::replay) hands out none of those.
-/// The last operation takes over the buffer, so a batch of one is neither copied nor reference-counted.
+/// The operations of an encoded batch, in order. Ends early at an invalid operation;
+/// [`replay`](super::replay) hands out none of those. The last operation takes over the buffer, so a batch of
+/// one is neither copied nor reference-counted.
 pub fn ops(encoded: Bytes) -> BatchOps {
     BatchOps { rest: encoded }
 }
@@ -181,9 +187,10 @@ impl Iterator for BatchOps {
         let (kind, key_len, data_len) = decode_operation(&mut decoder)?;
         let head = decoder.position() - data_len;
         self.rest.advance(head);
-        let data = match self.rest.len() == data_len {
-            true => std::mem::take(&mut self.rest),
-            false => self.rest.split_to(data_len),
+        let data = if self.rest.len() == data_len {
+            std::mem::take(&mut self.rest)
+        } else {
+            self.rest.split_to(data_len)
         };
         Some(BatchOp { kind, key_len, data })
     }

@@ -1,5 +1,5 @@
-//! Invariant I4 on a simulated disk: whatever a crash leaves of two logs, the replay gives a prefix of what was written, including
-//! everything synced.
+//! Invariant I4 on a simulated disk: whatever a crash leaves of two logs, the replay gives a prefix of what
+//! was written, including everything synced.
 
 use super::reader::Replay;
 use super::{Batch, ExpectedLog, LogEnd, LogRecord, LogWriter, replay};
@@ -17,15 +17,15 @@ fn path(id: u64) -> PathBuf {
     Path::new("db").join(FileId(id).file_name(crate::id::FileKind::Wal))
 }
 
-/// What a run wrote, and the sequence number up to which everything was synced.
+/// What was written, and the sequence number up to which everything was synced.
 #[derive(Default)]
-struct Run {
+struct Written {
     written: Vec<(Seq, Bytes, u32)>,
     next_seq: Seq,
     synced_below: Seq,
 }
 
-impl Run {
+impl Written {
     fn group(&mut self, rng: &mut Rng) -> std::ops::Range<usize> {
         let start = self.written.len();
         for _ in 0..1 + rng.below(3) {
@@ -102,15 +102,15 @@ fn check_all_crashes(fault: impl Fn(&mut Rng) -> Option<Fault>) {
         if let Some(fault) = fault(&mut rng) {
             fs.fail(fault);
         }
-        let mut run = Run::default();
+        let mut logs = Written::default();
         let sync_percent = *rng.pick(&[0, 10, 50, 100]);
-        let _ = run.write(&fs, &mut rng, sync_percent);
+        let _ = logs.write(&fs, &mut rng, sync_percent);
         for crash in [Crash::Kill, Crash::PowerOrdered, Crash::Power, Crash::Power, Crash::Power] {
             let crash_seed = rng.next();
-            let context = format!("run {seed}, {crash:?} {crash_seed}");
+            let context = format!("seed {seed}, {crash:?} {crash_seed}");
             let found = fs.crash(crash, crash_seed);
-            run.check(&found, &context);
-            run.check(&found.crash(Crash::Power, crash_seed), &format!("{context}, and a power cut"));
+            logs.check(&found, &context);
+            logs.check(&found.crash(Crash::Power, crash_seed), &format!("{context}, and a power cut"));
         }
     }
 }

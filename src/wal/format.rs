@@ -20,32 +20,37 @@
 //!           | kind u8 (2 range tombstone), start length varint, end length varint, start, end
 //! ```
 //!
-//! - *version*: 3. Version 2 had no range tombstones. Every later version keeps magic, version and CRC in place, so that an old build can name the version.
-//! - *log id*, *store id*: the log and the store that the file belongs to. A file of another log or store is refused.
+//! - *version*: 3. Version 2 had no range tombstones. Every later version keeps magic, version and CRC in
+//!   place, so that an old build can name the version.
+//! - *log id*, *store id*: the log and the store that the file belongs to. A file of another log or store is
+//!   refused.
 //! - *first sequence number*: of the first operation that the log holds or will hold.
-//! - *tag*: 32 bits derived from store id and log id. Bytes of other logs, which a file system may leave after the end, do not carry it,
-//!   and a search for records after damage computes few checksums at wrong offsets. Every byte of the tag is at least two bit flips away
-//!   from zero, so that the start of a record never looks like a lost sector.
-//! - *payload length*: at most 1 GiB, and a record ends within its file. The head has its own checksum, which tells a record that is cut short by the end
-//!   of the file from one with a damaged payload.
-//! - *number of operations*: exactly as many as the payload holds. 0 in a *gap*, which has no payload: the numbers before it belong to rows
-//!   that were ingested, or to operations that a repair could not read.
-//! - *sequence number*: continues the previous record, or the header. Operation n of the record has this number plus n. In a gap it is the
-//!   next sequence number, not below the one that the gap follows. Invalid: an operation's number above 2⁶³ - 1.
-//! - *synced length*: how many bytes of this file were known to be durable when the record was written; at most the record's own offset.
-//!   Damage below it cannot be due to a power cut.
+//! - *tag*: 32 bits derived from store id and log id. Bytes of other logs, which a file system may leave
+//!   after the end, do not carry it, and a search for records after damage computes few checksums at wrong
+//!   offsets. Every byte of the tag is at least two bit flips away from zero, so that the start of a record
+//!   never looks like a lost sector.
+//! - *payload length*: at most 1 GiB, and a record ends within its file. The head has its own checksum, which
+//!   tells a record that is cut short by the end of the file from one with a damaged payload.
+//! - *number of operations*: exactly as many as the payload holds. 0 in a *gap*, which has no payload: the
+//!   numbers before it belong to rows that were ingested, or to operations that a repair could not read.
+//! - *sequence number*: continues the previous record, or the header. Operation n of the record has this
+//!   number plus n. In a gap it is the next sequence number, not below the one that the gap follows. Invalid:
+//!   an operation's number above 2⁶³ - 1.
+//! - *synced length*: how many bytes of this file were known to be durable when the record was written; at
+//!   most the record's own offset. Damage below it cannot be due to a power cut.
 //! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was.
-//! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. A range tombstone
-//!   deletes the keys from its start up to before its end, or up to the last key if the end is empty. A kind above 2 belongs to a later
-//!   version. Invalid: a key, start
-//!   or end over 64 KiB, a value over 64 MiB, an end that is not empty and not greater than the start.
+//! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. A
+//!   range tombstone deletes the keys from its start up to before its end, or up to the last key if the end
+//!   is empty. A kind above 2 belongs to a later version. Invalid: a key, start or end over 64 KiB, a value
+//!   over 64 MiB, an end that is not empty and not greater than the start.
 //!
 //! Ambiguities that a crash may leave, and that the log alone cannot resolve:
-//! - A log that ends at a record boundary may have lost later records that were never synced. If they had been synced, a later record, a
-//!   later log or the manifest's log mark says so, provided one was written after that sync; closing the store writes one.
-//!   Between a sync and the next record, a log that was cut at a record boundary looks the same as one that was never longer.
-//! - A damaged record whose payload contains a whole sector of zeros is taken for one that a power cut kept from being written, unless it
-//!   is known to have been synced.
+//! - A log that ends at a record boundary may have lost later records that were never synced. If they had
+//!   been synced, a later record, a later log or the manifest's log mark says so, provided one was written
+//!   after that sync; closing the store writes one. Between a sync and the next record, a log that was cut at
+//!   a record boundary looks the same as one that was never longer.
+//! - A damaged record whose payload contains a whole sector of zeros is taken for one that a power cut kept
+//!   from being written, unless it is known to have been synced.
 
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
@@ -201,8 +206,8 @@ impl OpKind {
     }
 }
 
-/// Decodes the head of an operation and skips its key and value (start and end of a range). Returns the kind, the key's length, and the
-/// length of key and value together; `None` when it is cut short or invalid.
+/// Decodes the head of an operation and skips its key and value (start and end of a range). Returns the kind,
+/// the key's length, and the length of key and value together; `None` when it is cut short or invalid.
 pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(OpKind, usize, usize)> {
     let kind = OpKind::from_u8(decoder.u8()?)?;
     let key_len = decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?;
@@ -224,7 +229,8 @@ pub(super) fn is_well_formed(encoded: &[u8], count: u32) -> bool {
     (0..count).all(|_| decode_operation(&mut decoder).is_some()) && decoder.remaining() == 0
 }
 
-/// Of a batch that is not well-formed, the kind of the first invalid operation, if only a later version knows it.
+/// Of a batch that is not well-formed, the kind of the first invalid operation, if only a later version knows
+/// it.
 pub(super) fn later_kind(encoded: &[u8], count: u32) -> Option<u8> {
     let mut decoder = Decoder::new(encoded);
     for _ in 0..count {

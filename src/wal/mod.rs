@@ -1,4 +1,5 @@
-//! The write-ahead log: every batch is appended to it before becoming visible, and replayed after a crash (invariant I4).
+//! The write-ahead log: every batch is appended to it before becoming visible, and replayed after a crash
+//! (invariant I4).
 
 mod batch;
 #[cfg(test)]

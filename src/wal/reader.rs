@@ -1,14 +1,17 @@
 //! Reads a log back after a crash.
 //!
-//! Records are replayed from the front for as long as they are valid. The first invalid one has one of three causes:
+//! Records are replayed from the front for as long as they are valid. The first invalid one has one of three
+//! causes:
 //!
-//! 1. It was known to be synced, so it was damaged later: [`Error::Corruption`]. Later records tell what was synced before them, and the
-//!    caller passes what the manifest knows.
-//! 2. The file ends within the record, or a sector of the record reads as zeros from the record's start on: the append did not reach the
-//!    disk as a whole. If nothing valid follows, it was the last append ([`LogEnd::Torn`]). If valid records follow, a power cut kept a
-//!    later write and lost an earlier one ([`LogEnd::Lost`]). What precedes the damage is a prefix of what was written, which is what a
-//!    store without sync promises (invariant I4).
-//! 3. Otherwise it was written whole and damaged later: [`Error::Corruption`], for the last record as for any other.
+//! 1. It was known to be synced, so it was damaged later: [`Error::Corruption`]. Later records tell what was
+//!    synced before them, and the caller passes what the manifest knows.
+//! 2. The file ends within the record, or a sector of the record reads as zeros from the record's start on:
+//!    the append did not reach the disk as a whole. If nothing valid follows, it was the last append
+//!    ([`LogEnd::Torn`]). If valid records follow, a power cut kept a later write and lost an earlier one
+//!    ([`LogEnd::Lost`]). What precedes the damage is a prefix of what was written, which is what a store
+//!    without sync promises (invariant I4).
+//! 3. Otherwise it was written whole and damaged later: [`Error::Corruption`], for the last record as for any
+//!    other.
 //!
 //! [`format`](super::format) lists what remains ambiguous.
 
@@ -63,7 +66,8 @@ pub enum LogEnd {
     Gap {
         /// The sequence number that the log starts with.
         first_seq: Seq,
-        /// Whether a record shows that part of this log was synced. Then the missing operations before it had been synced too.
+        /// Whether a record shows that part of this log was synced. Then the missing operations before it had
+        /// been synced too.
         had_synced: bool,
     },
 }
@@ -81,14 +85,16 @@ pub struct ExpectedLog {
     pub synced: u64,
 }
 
-/// Receives each batch of a log: the sequence number of its first operation, its bytes (for [`ops`](super::ops)), and the number of its
-/// operations.
+/// Receives each batch of a log: the sequence number of its first operation, its bytes (for
+/// [`ops`](super::ops)), and the number of its operations.
 pub type BatchSink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
 
-/// Reads a log and passes every batch to `sink`, in order. Batches before the expected sequence number are skipped.
+/// Reads a log and passes every batch to `sink`, in order. Batches before the expected sequence number are
+/// skipped.
 ///
 /// # Errors
-/// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`], [`Error::UnknownCode`], and those of the file system and `sink`.
+/// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`],
+/// [`Error::UnknownCode`], and those of the file system and `sink`.
 pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
     let mut log = LogReader::open(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
     let replayed = replay_from_header(&mut log, expected, sink)?;
@@ -131,7 +137,8 @@ pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
     LogReader::open(fs, path, 0)?.header()
 }
 
-/// Reads a log file through a window that moves forward. A record is read whole only once its checksum has matched.
+/// Reads a log file through a window that moves forward. A record is read whole only once its checksum has
+/// matched.
 pub(super) struct LogReader {
     pieces: Pieces,
     pub len: u64,
@@ -200,8 +207,8 @@ impl LogReader {
         Ok(decoded)
     }
 
-    /// Replays all records from `begin` on. Batches before `expected` are skipped: an interrupted recovery leaves a log that repeats the
-    /// previous ones, batch by batch.
+    /// Replays all records from `begin` on. Batches before `expected` are skipped: an interrupted recovery
+    /// leaves a log that repeats the previous ones, batch by batch.
     pub fn records(&mut self, begin: ReadTo, expected: Seq, sink: BatchSink<'_>) -> Result<(ReadTo, LogEnd)> {
         let ReadTo { offset: mut at, next_seq: mut next, .. } = begin;
         while at < self.len {
@@ -255,8 +262,8 @@ impl LogReader {
         Ok(RecordHead::decode(self.view(at, RECORD_HEAD_BYTES)?).filter(|head| head.tag == tag))
     }
 
-    /// The record of this log at `at`, if it is valid and has a sequence number of at least `least`, with the sequence number after it.
-    /// The payload's checksum is computed last, when everything else fits.
+    /// The record of this log at `at`, if it is valid and has a sequence number of at least `least`, with the
+    /// sequence number after it. The payload's checksum is computed last, when everything else fits.
     pub fn record(&mut self, at: u64, least: Seq) -> Result<Option<(RecordHead, Seq)>> {
         let room = self.len.saturating_sub(at);
         let fits = |head: &RecordHead| {
@@ -336,9 +343,10 @@ impl LogReader {
         Ok((!self.met_hole).then_some(at + zeros))
     }
 
-    /// Whether a crash explains that there is no valid record (at 0: no header) at `offset`: the file ends within it, or one of its
-    /// sectors is zero from the record's start on. A lost sector holds nothing of what was appended with the record or later. The head of
-    /// a record that does not belong here was written here by mistake: its record may extend beyond the end of the file.
+    /// Whether a crash explains that there is no valid record (at 0: no header) at `offset`: the file ends
+    /// within it, or one of its sectors is zero from the record's start on. A lost sector holds nothing of
+    /// what was appended with the record or later. The head of a record that does not belong here was written
+    /// here by mistake: its record may extend beyond the end of the file.
     fn may_be_torn(&mut self, offset: u64, next: Seq) -> Result<bool> {
         let head = if offset == 0 { None } else { self.head(offset)? };
         let belongs = |head: &RecordHead| {

@@ -1,4 +1,5 @@
-//! Reads what is readable of a damaged log, before and after the damage. For repair only: opening a store uses nothing after damage.
+//! Reads what is readable of a damaged log, before and after the damage. For repair only: opening a store
+//! uses nothing after damage.
 
 use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed, later_kind};
 use super::reader::{BatchSink, ExpectedLog, LogReader};
@@ -42,7 +43,8 @@ pub enum LogStart {
 /// Looks for the start of a log.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`], and a file that cannot be opened. Damage and unreadable bytes are not errors.
+/// [`Error::UnsupportedVersion`], and a file that cannot be opened. Damage and unreadable bytes are not
+/// errors.
 pub fn find_start(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64) -> Result<LogStart> {
     let mut log = LogReader::open_around_errors(fs, path, LogHeader::tag(id, store_id))?;
     let is_damaged = match log.header() {
@@ -62,8 +64,8 @@ pub fn find_start(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64) -> Result
     })
 }
 
-/// The tag of the records that fill the end of a file, for a log whose store is unknown. `None` if there are none. A record that somebody has
-/// put into a value never reaches the end of the file.
+/// The tag of the records that fill the end of a file, for a log whose store is unknown. `None` if there are
+/// none. A record that somebody has put into a value never reaches the end of the file.
 ///
 /// # Errors
 /// A file that cannot be opened. Damage and unreadable bytes are not errors.
@@ -90,11 +92,13 @@ pub fn find_tag(fs: &dyn Fs, path: &Path) -> Result<Option<u32>> {
     Ok(None)
 }
 
-/// Passes every batch of a log from the expected sequence number on to `sink`, in order. Its records carry `tag`. There may be gaps between
-/// batches. A gap that the log itself records behind a sound record is passed on as a batch without operations.
+/// Passes every batch of a log from the expected sequence number on to `sink`, in order. Its records carry
+/// `tag`. There may be gaps between batches. A gap that the log itself records behind a sound record is
+/// passed on as a batch without operations.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`], [`Error::UnknownCode`], a file that cannot be opened, and those of `sink`. Damage and unreadable bytes are not errors.
+/// [`Error::UnsupportedVersion`], [`Error::UnknownCode`], a file that cannot be opened, and those of `sink`.
+/// Damage and unreadable bytes are not errors.
 pub fn salvage(
     fs: &dyn Fs,
     path: &Path,

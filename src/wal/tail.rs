@@ -1,7 +1,7 @@
 //! Follows a log that another process is writing.
 //!
-//! What cannot be read yet is an append that is under way, or one that never ended; both wait for more bytes. Only damage that no append
-//! explains is an error.
+//! What cannot be read yet is an append that is under way, or one that never ended; both wait for more bytes.
+//! Only damage that no append explains is an error.
 
 use super::format::{HEADER_BYTES, LogHeader};
 use super::reader::{BatchSink, LogReader, ReadTo};
@@ -47,11 +47,12 @@ impl LogTail {
         Ok(self.read.map(|read| read.first_seq))
     }
 
-    /// Passes the batches that were added since the last call to `sink`, but for those before `expected`. Returns the sequence number after the
-    /// last operation in the file; `None` while it has no header yet.
+    /// Passes the batches that were added since the last call to `sink`, but for those before `expected`.
+    /// Returns the sequence number after the last operation in the file; `None` while it has no header yet.
     ///
     /// # Errors
-    /// [`Error::Corruption`](crate::Error::Corruption), and those of the file system and of `sink`. The next call passes what follows.
+    /// [`Error::Corruption`](crate::Error::Corruption), and those of the file system and of `sink`. The next
+    /// call passes what follows.
     pub fn read(&mut self, expected: Seq, sink: BatchSink<'_>) -> Result<Option<Seq>> {
         let len = self.file.len()?;
         if len != self.len && self.first_seq()?.is_some() {

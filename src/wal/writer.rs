@@ -1,4 +1,5 @@
-//! Appends to a log. Call protocol: `create (append_group | append_gap | sync)*`, and nothing after an error (invariant I5).
+//! Appends to a log. Call protocol: `create (append_group | append_gap | sync)*`, and nothing after an error
+//! (invariant I5).
 
 use super::format::{HEADER_BYTES, LogHeader, RECORD_FRAME_BYTES, encode_record};
 use crate::error::{Error, Result};
@@ -33,8 +34,9 @@ pub struct LogWriter {
 }
 
 impl LogWriter {
-    /// Creates the log, whose first operation will have sequence number `first_seq`. The file's name is durable when this returns, so
-    /// [`LogWriter::sync`] only has to sync the contents. After an error no file is left, but one that had the name before stays as it is.
+    /// Creates the log, whose first operation will have sequence number `first_seq`. The file's name is
+    /// durable when this returns, so [`LogWriter::sync`] only has to sync the contents. After an error no
+    /// file is left, but one that had the name before stays as it is.
     pub fn create(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64, first_seq: Seq) -> Result<Self> {
         let header = LogHeader { id, store_id, first_seq }.encode()?;
         let mut file = fs.create(path)?;
@@ -56,7 +58,8 @@ impl LogWriter {
         })
     }
 
-    /// Appends a group of batches in one call to the file system. They continue the sequence numbers of this log without a gap.
+    /// Appends a group of batches in one call to the file system. They continue the sequence numbers of this
+    /// log without a gap.
     pub fn append_group<'a>(
         &mut self,
         records: impl IntoIterator<Item = LogRecord<'a>, IntoIter: Clone>,

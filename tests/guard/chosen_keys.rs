@@ -1,13 +1,14 @@
-//! I11: no key chosen from outside changes an answer. The keys are chosen without knowing a guard's secret so that, under XXH3, some two of
-//! them have the same hash, and removing one removes the other.
+//! I11: no key chosen from outside changes an answer. The keys are chosen without knowing a guard's secret so
+//! that, under XXH3, some two of them have the same hash, and removing one removes the other.
 //!
 //! # The attack
-//! For 32 bytes, XXH3 uses the first two words (x, y) only in the folded product of x ^ (s0 + seed) and
-//! y ^ (s1 − seed), and (for 128 bits) in the sum x + y; s0 and s1 are published constants. Let a = s0 + seed and b = s1 − seed. With
-//! y = !x the sum is always −1, and (x′, !x′) gives the factors of (x, !x), swapped, exactly when x ^ x′ = !(a ^ b). Since a + b = s0 + s1
-//! for every seed, !(a ^ b) = a ^ (a + d) with the known d = !(s0 + s1): the bits that adding a constant changes, which for this d have
-//! about 2³⁰ outcomes. Their low and high halves are chosen independently: for most seeds, some key with likely low bits and some key with
-//! likely high bits differ by the right value.
+//! For 32 bytes, XXH3 uses the first two words (x, y) only in the folded product of x ^ (s0 + seed) and y ^
+//! (s1 − seed), and (for 128 bits) in the sum x + y; s0 and s1 are published constants. Let a = s0 + seed and
+//! b = s1 − seed. With y = !x the sum is always −1, and (x′, !x′) gives the factors of (x, !x), swapped,
+//! exactly when x ^ x′ = !(a ^ b). Since a + b = s0 + s1 for every seed, !(a ^ b) = a ^ (a + d) with the
+//! known d = !(s0 + s1): the bits that adding a constant changes, which for this d have about 2³⁰ outcomes.
+//! Their low and high halves are chosen independently: for most seeds, some key with likely low bits and some
+//! key with likely high bits differ by the right value.
 
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Changes, GuardOptions, HashWidth};
@@ -21,8 +22,8 @@ const LOW_BITS: u32 = 36;
 /// The number of keys for each half.
 const KEYS: usize = 1 << 16;
 
-/// The likeliest values of these bits of a ^ (a + d). Each set bit leaves the carry into the next one open, so values with fewer set bits
-/// are likelier.
+/// The likeliest values of these bits of a ^ (a + d). Each set bit leaves the carry into the next one open,
+/// so values with fewer set bits are likelier.
 fn differences(d: u64, bits: std::ops::Range<u32>, carries: &[u64]) -> Vec<u64> {
     let mut found: Vec<(u64, u64)> = carries.iter().map(|&carry| (0, carry)).collect();
     for bit in bits {
@@ -85,7 +86,8 @@ fn i11_a_key_stays_in_a_guard_whatever_chosen_keys_come_and_leave() {
         let dir = tempfile::tempdir().unwrap();
         let options = GuardOptions::new().durability(Durability::Os).hash_width(width);
         let guard = options.build(dir.path().join("guard"), &kept).unwrap();
-        // Like CF.ADDNX and CF.DEL of a client's own keys, and in the last round CF.DEL of keys that it never added.
+        // Like CF.ADDNX and CF.DEL of a client's own keys, and in the last round CF.DEL of keys that it never
+        // added.
         for keys in chosen.chunks(1000) {
             let mut changes = Changes::new();
             for key in keys {

@@ -1,5 +1,5 @@
-//! I4 and I5 for guards: the disk fails at every write of builds, changes and refreshes, and the guard is reopened. Acknowledged
-//! keys stay "maybe", and the counts are those before or after the change in progress.
+//! I4 and I5 for guards: the disk fails at every write of builds, changes and refreshes, and the guard is
+//! reopened. Acknowledged keys stay "maybe", and the counts are those before or after the change in progress.
 
 use crate::support::{Crash, Fault, OpKind, SimFs, sized};
 use sidebloom::filter::Verdict;

@@ -206,9 +206,8 @@ fn damaged_settings_and_manifests_are_named() {
         assert!(named, "{error}");
     };
     for (bytes, of_settings) in [(&sound.settings, true), (&sound.manifest, false)] {
-        let refused = |bytes: &[u8]| match of_settings {
-            true => refused(bytes, &sound.manifest),
-            false => refused(&sound.settings, bytes),
+        let refused = |bytes: &[u8]| {
+            if of_settings { refused(bytes, &sound.manifest) } else { refused(&sound.settings, bytes) }
         };
         (0..bytes.len()).for_each(|len| refused(&bytes[..len]));
         for bit in 0..bytes.len() * 8 {

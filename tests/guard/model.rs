@@ -1,5 +1,5 @@
-//! The guard against a model: random changes and lookups, with refreshes and reopenings in between, and never a wrong "no".
-//! `SIDEBLOOM_TEST_LONG=1` runs the full million operations.
+//! The guard against a model: random changes and lookups, with refreshes and reopenings in between, and never
+//! a wrong "no". `SIDEBLOOM_TEST_LONG=1` runs the full million operations.
 
 #[cfg(feature = "unicode")]
 use crate::guard_support::fine;

@@ -1,4 +1,5 @@
-//! Refreshes beside changes: a change is before or after the snapshot in the guard and in the database, in every combination.
+//! Refreshes beside changes: a change is before or after the snapshot in the guard and in the database, in
+//! every combination.
 
 use crate::guard_support::fine;
 use crate::support::sized;
@@ -121,9 +122,10 @@ fn an_insertion_during_a_refresh_is_kept_wherever_the_snapshot_is() {
             tx.commit(|| database.commit_insert("new")).unwrap();
         };
         let mut source = Hooked::new(&database);
-        match behind {
-            true => source.behind = Box::new(insert),
-            false => source.before = Box::new(insert),
+        if behind {
+            source.behind = Box::new(insert);
+        } else {
+            source.before = Box::new(insert);
         }
         guard.refresh(&mut source).unwrap();
         // Before the snapshot it is counted twice, which is safe.
@@ -142,9 +144,10 @@ fn a_surplus_key_that_is_inserted_during_a_refresh_stays_and_counts_once() {
             tx.commit(|| database.commit_insert("needless")).unwrap();
         };
         let mut source = Hooked::new(&database);
-        match behind {
-            true => source.behind = Box::new(insert),
-            false => source.before = Box::new(insert),
+        if behind {
+            source.behind = Box::new(insert);
+        } else {
+            source.before = Box::new(insert);
         }
         guard.refresh(&mut source).unwrap();
         assert_eq!(guard.count("needless").unwrap(), 1, "behind: {behind}");
@@ -159,9 +162,10 @@ fn a_new_key_whose_transaction_is_open_when_a_refresh_begins_counts_once() {
         open.insert_new("new").unwrap();
         open.commit(|| {
             let mut source = Hooked::new(&database);
-            match behind {
-                true => source.behind = Box::new(|| database.insert("new")),
-                false => source.before = Box::new(|| database.insert("new")),
+            if behind {
+                source.behind = Box::new(|| database.insert("new"));
+            } else {
+                source.before = Box::new(|| database.insert("new"));
             }
             guard.refresh(&mut source).map(|_| ())
         })
@@ -172,7 +176,8 @@ fn a_new_key_whose_transaction_is_open_when_a_refresh_begins_counts_once() {
 
 #[test]
 fn a_removal_that_the_snapshot_has_seen_is_not_counted_twice() {
-    // Two rows with one title. One is removed before the snapshot, and the guard is told only after the switch.
+    // Two rows with one title. One is removed before the snapshot, and the guard is told only after the
+    // switch.
     let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);
     let mut tx = guard.transaction();
     tx.remove("twice").unwrap();
@@ -187,12 +192,11 @@ fn a_removal_that_the_snapshot_has_seen_is_not_counted_twice() {
     // The same while the refresh runs, by a transaction and by a separate call.
     for plain in [false, true] {
         let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);
-        let remove = || match plain {
-            true => {
+        let remove = || {
+            if plain {
                 database.remove("twice");
                 guard.remove("twice").unwrap();
-            }
-            false => {
+            } else {
                 let mut tx = guard.transaction();
                 tx.remove("twice").unwrap();
                 tx.commit(|| database.commit_remove("twice")).unwrap();

@@ -1,5 +1,6 @@
-//! The refresh protocol against a model: transactions begin, commit to the database and finish in every order, across the phases of
-//! refreshes, some of which fail. After each step, no key of the database gets a "no". Threads take turns, so that a seed is reproducible.
+//! The refresh protocol against a model: transactions begin, commit to the database and finish in every
+//! order, across the phases of refreshes, some of which fail. After each step, no key of the database gets a
+//! "no". Threads take turns, so that a seed is reproducible.
 
 use crate::support::{SimFs, sized};
 use sidebloom::filter::Verdict;
@@ -96,7 +97,8 @@ type Rows = Vec<(usize, bool)>;
 struct Model<'m> {
     guard: &'m Guard,
     database: &'m Database,
-    /// Whether each key is stored once and its writers run one after the other; otherwise rows are counted, and writers run in any order.
+    /// Whether each key is stored once and its writers run one after the other; otherwise rows are counted,
+    /// and writers run in any order.
     is_set: bool,
     random: &'m mut fastrand::Rng,
     /// Transactions, the rows that they change, and whether the database has committed them.
@@ -123,9 +125,10 @@ impl<'m> Model<'m> {
             let counts = self.database.lock().unwrap();
             let others = self.open.iter().filter(|(_, _, committed)| self.is_set || !committed);
             let taken = others.flat_map(|(_, rows, _)| rows).chain(&rows);
-            let is_free = match self.is_set {
-                true => taken.filter(|(other, _)| *other == key).count() == 0,
-                false => comes || (taken.filter(|row| **row == (key, false)).count() as u64) < counts[key],
+            let is_free = if self.is_set {
+                taken.filter(|(other, _)| *other == key).count() == 0
+            } else {
+                comes || (taken.filter(|row| **row == (key, false)).count() as u64) < counts[key]
             };
             rows.extend(is_free.then_some((key, comes)));
         }
@@ -212,7 +215,8 @@ impl<'m> Model<'m> {
     }
 
     fn run<'s>(&mut self, scope: &'s Scope<'s, 'm>, at: &str) {
-        let hurry = self.random.u32(1..10); // How fast transactions proceed: slow ones stay open during whole refreshes.
+        // How fast transactions proceed: slow ones stay open during whole refreshes.
+        let hurry = self.random.u32(1..10);
         for step in 0..600 {
             match self.random.u32(..20) {
                 0..3 if self.open.len() < 4 => self.begin(scope),

@@ -4,7 +4,8 @@ use crate::allocator::{exclusive, live_bytes, peak_bytes};
 use crate::support::{Rng, fast_dir};
 use sidebloom::{Compression, Options};
 
-/// Peak memory of `compact`, in bytes, for a store with this many segments of 256 KiB below a level that overlaps all of them.
+/// Peak memory of `compact`, in bytes, for a store with this many segments of 256 KiB below a level that
+/// overlaps all of them.
 fn peak_of_compact(segments: u64) -> usize {
     let dir = fast_dir();
     let options = Options::new().compression(Compression::None).segment_bytes(256 << 10).block_cache_bytes(0);

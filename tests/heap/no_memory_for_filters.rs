@@ -1,4 +1,5 @@
-//! I2: a filter for which there is no memory stops no write and changes no answer, and is built once there is memory.
+//! I2: a filter for which there is no memory stops no write and changes no answer, and is built once there is
+//! memory.
 
 use crate::allocator::{exclusive, without_filters};
 use crate::support::{eventually, fast_dir};

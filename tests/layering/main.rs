@@ -1,9 +1,11 @@
-//! The layout of the source (docs/design.md): packages and modules import only lower ones, no file imports itself by way of others, files
-//! stay small, `unsafe` and I/O (I8) have their homes, and each rule of the design has tests.
+//! The layout of the source (docs/design.md): packages and modules import only lower ones, no file imports
+//! itself by way of others, files stay small, `unsafe` and I/O (I8) have their homes, and each rule of the
+//! design has tests.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod calls;
+mod comments;
 mod cycles;
 mod links;
 mod method_cycles;

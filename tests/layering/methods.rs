@@ -1,14 +1,15 @@
 //! Which file of a crate imports which by a method.
 //!
-//! A call imports the file whose `impl` or `trait` defines the method, if the code states the type of the value:
+//! A call imports the file whose `impl` or `trait` defines the method, if the code states the type of the
+//! value:
 //! - `self.name()`, `Self::name` and `Type::name`;
 //! - `x.name()` of a parameter `x: &Type`, and of a variable from `let x: Type = …`, `let x = &self.a`,
 //!   `let x = Arc::clone(&self.a)`, `let x = Type { … }` or `let x = Type::new(…)?`;
 //! - `self.a.b()?.name()`, by the declared types of fields and of what methods return.
 //!
-//! The test does not see calls on a variable that a pattern or a closure binds, on a type parameter, or on what a
-//! function that is no method returns. Nor does it see a type's call of a method that its trait provides. A pattern
-//! or a closure that binds the name of a parameter again does not hide the parameter.
+//! The test does not see calls on a variable that a pattern or a closure binds, on a type parameter, or on
+//! what a function that is no method returns. Nor does it see a type's call of a method that its trait
+//! provides. A pattern or a closure that binds the name of a parameter again does not hide the parameter.
 
 use std::collections::BTreeSet;
 use std::iter::successors;

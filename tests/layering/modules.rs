@@ -1,7 +1,8 @@
 //! Which file of a crate imports which by a path.
 //!
-//! A path (`crate::a::B`, `super::B`, `child::B`, or `a::B` after `use crate::a`) counts as an import of the file that defines `B`, however
-//! many `mod.rs` re-export it. A re-export by itself imports nothing. For methods, see `methods.rs`.
+//! A path (`crate::a::B`, `super::B`, `child::B`, or `a::B` after `use crate::a`) counts as an import of the
+//! file that defines `B`, however many `mod.rs` re-export it. A re-export by itself imports nothing. For
+//! methods, see `methods.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -65,8 +65,8 @@ fn lines(manifest: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// The package that a line of a manifest depends on, as `name = …`, `name.workspace = …`, `x = { package = "name" }` or
-/// `[dependencies.name]`; of any target, for building too, but not for tests.
+/// The package that a line of a manifest depends on, as `name = …`, `name.workspace = …`,
+/// `x = { package = "name" }` or `[dependencies.name]`; of any target, for building too, but not for tests.
 fn dependency<'a>(section: &'a str, line: &'a str) -> Option<&'a str> {
     let kinds = ["dependencies", "build-dependencies"];
     let is_kind = |section: &str| {
@@ -98,9 +98,10 @@ fn violations(manifests: &Files) -> Vec<String> {
         for (section, line) in lines(manifest) {
             let Some(dependency) = dependency(section, line) else { continue };
             let is_ours = DEPENDENCIES.iter().any(|(package, _)| *package == dependency);
-            let is_allowed = match is_ours {
-                true => allowed.contains(&dependency),
-                false => foreign.is_none_or(|foreign| foreign.contains(&dependency)),
+            let is_allowed = if is_ours {
+                allowed.contains(&dependency)
+            } else {
+                foreign.is_none_or(|foreign| foreign.contains(&dependency))
             };
             if !is_allowed {
                 found.push(format!("{path}: {name} may not depend on {dependency}"));
@@ -122,7 +123,8 @@ fn packages_depend_on_lower_packages_only() {
     assert_eq!(violations(&manifests), [""; 0]);
 }
 
-/// The file that a line names by `path = "…"` or `include!("…")`, without `..`, seen from the root of the workspace.
+/// The file that a line names by `path = "…"` or `include!("…")`, without `..`, seen from the root of the
+/// workspace.
 fn included(path: &str, line: &str) -> Option<String> {
     let named = ["path = \"", "include!(\""].iter().find_map(|start| line.split_once(start))?.1;
     Some(resolved(path, named.split('"').next()?))
@@ -154,18 +156,19 @@ fn reaches(files: &Files) -> Vec<String> {
     found
 }
 
-/// Cargo stops a package from naming what another one keeps private; `#[path]` and `include!` would get round that.
+/// Cargo stops a package from naming what another one keeps private; `#[path]` and `include!` would get round
+/// that.
 #[test]
 fn no_package_includes_the_sources_of_another() {
     let mut files = workspace("rs");
     files.remove("tests/layering/packages.rs"); // It has examples.
     assert_eq!(reaches(&files), [""; 0]);
     let planted = [
-        ("crates/filter/src/lib.rs", "#[path = \"../../../src/key.rs\"]"),
+        ("crates/filter/src/lib.rs", "#[path = \"../../../src/id.rs\"]"),
         ("src/lib.rs", "#[path = \"../crates/filter/src/hash.rs\"]"),
         ("crates/cli/src/lib.rs", "#[path = \"../../filter/src/hash.rs\"]"),
-        ("crates/cli/src/lib.rs", "#[cfg_attr(unix, path = \"../../../src/key.rs\")]"),
-        ("benches/micro/parts.rs", "include!(\"../../src/key.rs\");"),
+        ("crates/cli/src/lib.rs", "#[cfg_attr(unix, path = \"../../../src/id.rs\")]"),
+        ("benches/micro/parts.rs", "include!(\"../../src/id.rs\");"),
     ];
     for (path, line) in planted {
         assert_eq!(reaches(&Files::from([(path.to_owned(), line.to_owned())])).len(), 1, "{path}: {line}");

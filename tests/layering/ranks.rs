@@ -41,15 +41,15 @@ const UNSAFE_HOMES: [(&str, &str); 24] = [
     ("crates/filter/src/probe_fns.rs", "the types of the functions that a prober calls"),
     ("crates/filter/src/prober.rs", "calls of SIMD functions that detection has allowed"),
     ("src/fs/map.rs", "the mapping"),
-    ("src/fs/seam.rs", "the contract of a mapping"),
+    ("src/fs/traits.rs", "the contract of a mapping"),
     ("src/fs/process.rs", "the page that a fork wipes, and pthread_atfork"),
     ("src/fs/real.rs", "the mapping"),
-    ("src/fs/sparing.rs", "the contract of a mapping, passed on"),
-    ("src/fs/locked.rs", "the contract of a mapping, passed on"),
-    ("src/fs/presented.rs", "the contract of a mapping, passed on"),
+    ("src/fs/store_fs.rs", "the contract of a mapping, passed on"),
+    ("src/fs/locked_fs.rs", "the contract of a mapping, passed on"),
+    ("src/fs/read_only_tree.rs", "the contract of a mapping, passed on"),
     ("src/fs/reader_locks.rs", "fcntl"),
     ("src/fs/sigbus.rs", "the signal handler"),
-    ("src/sync/short.rs", "the clock of a thread's CPU time"),
+    ("src/sync/short_lock.rs", "the clock of a thread's CPU time"),
     ("src/sidecar/verify.rs", "the promise that a published sidecar never changes"),
 ];
 /// What reads and writes files without the seam in `src/fs`.
@@ -62,7 +62,7 @@ const IO: [&[&str]; 6] = [
     &["OpenOptions"],
 ];
 
-/// What schedules threads without the seam in `src/sync.rs`.
+/// What schedules threads without the seam in `src/sync/mod.rs`.
 const THREADS: [&[&str]; 7] = [
     &["std", "thread"],
     &["std", "time", "Instant"],
@@ -103,7 +103,7 @@ fn violations(dir: &str, files: &Files) -> Vec<String> {
         if dir == "src" && UNSCHEDULED.iter().all(|allowed| !home.starts_with(allowed)) {
             let threads = THREADS.iter().filter(|item| paths.iter().any(|path| path.starts_with(item)));
             found.extend(threads.map(|item| {
-                format!("{home} uses {}: threads, locks and time go through src/sync.rs", item.join("::"))
+                format!("{home} uses {}: threads, locks and time go through src/sync/mod.rs", item.join("::"))
             }));
         }
         if !home.starts_with("src/fs/") {

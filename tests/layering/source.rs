@@ -1,7 +1,7 @@
 //! Rust source as tokens: without comments, literals and items under `#[cfg(test)]`.
 
-/// Identifiers, `::`, `#` and single punctuation marks, in order. Comments, lifetimes and literals are dropped, but
-/// not a number after a dot, which may be a field of a tuple.
+/// Identifiers, `::`, `#` and single punctuation marks, in order. Comments, lifetimes and literals are
+/// dropped, but not a number after a dot, which may be a field of a tuple.
 pub(crate) fn tokens(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -145,8 +145,8 @@ pub(crate) fn split_by_comma<'t, 'a>(list: &'t [&'a str]) -> Vec<&'t [&'a str]> 
     parts
 }
 
-/// Whether a name or a path begins at `at`. A field, a method and a later part of a path do not; what follows `..`
-/// does.
+/// Whether a name or a path begins at `at`. A field, a method and a later part of a path do not; what follows
+/// `..` does.
 pub(crate) fn begins_path(tokens: &[&str], at: usize) -> bool {
     tokens[at].starts_with(is_ident)
         && match tokens[..at] {

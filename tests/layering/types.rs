@@ -17,8 +17,8 @@ const POINTERS: [&str; 11] = [
     "ShortGuard",
 ];
 
-/// The path of the type that the tokens begin with, without references, `dyn`, `impl` and [`POINTERS`]. An `Option`
-/// or a `Mutex` is a type of its own. `None` for slices, tuples and functions.
+/// The path of the type that the tokens begin with, without references, `dyn`, `impl` and [`POINTERS`]. An
+/// `Option` or a `Mutex` is a type of its own. `None` for slices, tuples and functions.
 pub(crate) fn path_of_type<'a>(tokens: &[&'a str]) -> Option<Vec<&'a str>> {
     let start = tokens.iter().position(|token| !matches!(*token, "&" | "mut" | "dyn" | "impl" | ","))?;
     let path = path(&tokens[start..]);

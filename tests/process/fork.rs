@@ -1,5 +1,5 @@
-//! I13: a store belongs to the process that opened it. A forked process reads as of the fork. It writes nothing, removes nothing, unlocks
-//! nothing and waits for nobody.
+//! I13: a store belongs to the process that opened it. A forked process reads as of the fork. It writes
+//! nothing, removes nothing, unlocks nothing and waits for nobody.
 
 use crate::support::{contents, eventually, fast_dir, tiny};
 use crate::{arguments_for, exclusive};
@@ -22,7 +22,8 @@ const LONGEST_SECONDS: u32 = 60;
 /// Forks this process and runs a part in the child. Returns once that has ended well.
 #[track_caller]
 fn in_child(part: impl FnOnce()) {
-    // SAFETY: the child uses memory, the store, and stderr for what it panics with. That a lock of the store may be held is what is tested.
+    // SAFETY: the child uses memory, the store, and stderr for what it panics with. That a lock of the store
+    // may be held is what is tested.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: always allowed.
@@ -78,11 +79,12 @@ fn refuses_all(db: &Db, dir: &Path) {
     assert_forked(db.verify());
     assert_forked(db.warm());
     assert_forked(db.catch_up());
-    db.fence("a child");
+    db.stop_writing("a child");
     assert!(db.stats().levels.len() < 8);
 }
 
-/// Children that end in each way, beside a parent that writes: by a drop, by a mere end, after reads, after refused writes.
+/// Children that end in each way, beside a parent that writes: by a drop, by a mere end, after reads, after
+/// refused writes.
 #[test]
 fn i13_a_child_that_drops_its_copy_leaves_the_lock_to_its_parent() {
     let _exclusive = exclusive();
@@ -116,7 +118,8 @@ fn i13_a_child_that_drops_its_copy_leaves_the_lock_to_its_parent() {
     }
 }
 
-/// Other threads of the parent hold the store's locks at the moment of the fork. They stay locked in the child.
+/// Other threads of the parent hold the store's locks at the moment of the fork. They stay locked in the
+/// child.
 #[test]
 fn prefork_children_read_while_their_parent_writes() {
     let _exclusive = exclusive();
@@ -150,7 +153,8 @@ fn prefork_children_read_while_their_parent_writes() {
                 in_child(|| {
                     let db = mine.take().unwrap();
                     for (segment, i) in (0..4).flat_map(|segment| (0..50).map(move |i| (segment, i))) {
-                        // The parent may have removed the file of a segment meanwhile, which is an error, and never another value.
+                        // The parent may have removed the file of a segment meanwhile, which is an error, and
+                        // never another value.
                         match db.get(format!("k{segment}-{i:03}")) {
                             Ok(value) => assert_eq!(value.as_deref(), Some(&b"before"[..])),
                             Err(Error::Io { op: IoOp::Open, .. }) => {}

@@ -22,8 +22,8 @@ mod working_directory;
 use std::process::Command;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Hold this while starting a process, and while reopening a store on a real disk: a forked process holds its parent's file locks
-/// until it executes its own program.
+/// Hold this while starting a process, and while reopening a store on a real disk: a forked process holds its
+/// parent's file locks until it executes its own program.
 fn exclusive() -> MutexGuard<'static, ()> {
     static EXCLUSIVE: Mutex<()> = Mutex::new(());
     EXCLUSIVE.lock().unwrap_or_else(PoisonError::into_inner)

@@ -1,4 +1,5 @@
-//! EMFILE and ENFILE are temporary: operations that need a descriptor are retried or fail without harm, and none is held longer than needed.
+//! EMFILE and ENFILE are temporary: operations that need a descriptor are retried or fail without harm, and
+//! none is held longer than needed.
 
 use crate::support::{Contents, Errno, Fault, OpKind, Rng, STORE, SimFs};
 use crate::support::{assert_holds, contents, eventually, fast_dir, files_with, promptly, tiny, tiny_on};
@@ -47,7 +48,8 @@ fn i12_a_store_of_a_thousand_segments_works_with_64_descriptors() {
 #[test]
 fn child_with_few_descriptors() {
     let Some(store) = std::env::var_os(STORE_OF_CHILD).map(PathBuf::from) else { return };
-    let db = tiny().open(&store).unwrap(); // With the default of 512 open files, of which there are far fewer.
+    // With the default of 512 open files, of which there are far fewer.
+    let db = tiny().open(&store).unwrap();
     let mut expected: Contents = (0..ROWS).map(row).collect();
     for (key, value) in &expected {
         assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_slice()));
@@ -110,7 +112,8 @@ fn a_write_without_a_descriptor_for_the_next_log_may_be_repeated() {
     db.sync().unwrap();
     assert_eq!(contents(&db), expected);
     fs.heal();
-    fs.fail(Fault::once(OpKind::SyncDir, 0).with(Errno::TooManyFiles)); // The log is there, its name not durable.
+    // The log is there, its name not durable.
+    fs.fail(Fault::once(OpKind::SyncDir, 0).with(Errno::TooManyFiles));
     assert!(db.put(row(n).0, row(n).1).unwrap_err().is_out_of_descriptors());
     for n in n..n + 30 {
         let (key, value) = row(n);
@@ -132,7 +135,8 @@ fn background_work_that_finds_no_descriptor_waits_for_one() {
         for (key, value) in &expected {
             db.put(key, value).unwrap();
         }
-        fs.fail(none_left(kind, 1, Errno::TooManyFiles)); // The new log gets what it needs; its flush does not.
+        // The new log gets what it needs; its flush does not.
+        fs.fail(none_left(kind, 1, Errno::TooManyFiles));
         let flushing = std::thread::spawn({
             let db = db.clone();
             move || db.flush()

@@ -1,4 +1,5 @@
-//! An opening that gets only some of its threads leaves none behind: they would go on in a store that nobody has open or locked.
+//! An opening that gets only some of its threads leaves none behind: they would go on in a store that nobody
+//! has open or locked.
 
 use crate::support::{contents, eventually, fast_dir, tiny};
 use crate::{arguments_for, assert_ran, exclusive};
@@ -42,7 +43,8 @@ fn child_with_few_threads() {
     let error = tiny().background_threads(8).open(&store).map(drop).unwrap_err();
     assert!(matches!(&error, Error::Io { .. }) && error.to_string().contains("start a thread"), "{error}");
     eventually("the threads end", || threads() == before);
-    // Followers have two threads, so one of these openings gets one of them, or a reader of one thread comes before.
+    // Followers have two threads, so one of these openings gets one of them, or a reader of one thread comes
+    // before.
     for readers in 0..2 {
         let read_only = (0..readers).map(|_| Options::new().read_only(true).open(&store).unwrap());
         let mut open: Vec<_> = read_only.collect();

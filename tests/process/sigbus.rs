@@ -1,5 +1,5 @@
-//! SIGBUS in mapped sidecars: what a truncated file does to a process, with and without the handler. Each case runs in its own process,
-//! which is this test binary started again.
+//! SIGBUS in mapped sidecars: what a truncated file does to a process, with and without the handler. Each
+//! case runs in its own process, which is this test binary started again.
 
 use crate::support::{Contents, assert_holds, contents, eventually, fast_dir, files_with, sized, tiny};
 use crate::{assert_ran, command_for, exclusive};
@@ -74,7 +74,8 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Reads in several threads while every sidecar is truncated to `left` bytes; with `warm`, after all were verified.
+/// Reads in several threads while every sidecar is truncated to `left` bytes; with `warm`, after all were
+/// verified.
 fn cut_under_readers(warm: bool, left: u64) {
     let dir = fast_dir();
     let expected = filled(dir.path());

@@ -1,10 +1,11 @@
 //! What survives a crash.
 //!
 //! A power cut loses part of what was not synced:
-//! - Disks write sectors of 512 bytes whole and in any order. Each sector of a file has its state after one of the appends that touched it,
-//!   or before all of them; bytes that it did not have by then are zeros. The file ends after the last sector that survived, or later (the
-//!   new length survived, the bytes did not).
-//! - A change of names survives as a whole or not at all. A directory whose name is lost takes its contents with it.
+//! - Disks write sectors of 512 bytes whole and in any order. Each sector of a file has its state after one
+//!   of the appends that touched it, or before all of them; bytes that it did not have by then are zeros. The
+//!   file ends after the last sector that survived, or later (the new length survived, the bytes did not).
+//! - A change of names survives as a whole or not at all. A directory whose name is lost takes its contents
+//!   with it.
 
 use super::disk::{Contents, Disk, File, NameOp, Tree};
 use super::rng::Rng;
@@ -15,9 +16,11 @@ use std::sync::Arc;
 /// How the machine or the process stops.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Crash {
-    /// The process is killed. Everything that it wrote survives, but a later power cut can still lose what was not synced.
+    /// The process is killed. Everything that it wrote survives, but a later power cut can still lose what
+    /// was not synced.
     Kill,
-    /// Power is lost on a disk that writes in order: a prefix of every file and of the changes of names survives.
+    /// Power is lost on a disk that writes in order: a prefix of every file and of the changes of names
+    /// survives.
     PowerOrdered,
     /// Power is lost, and any part of what was not synced may survive.
     Power,

@@ -40,7 +40,8 @@ impl Tree {
 #[derive(Debug)]
 pub struct File {
     contents: Mutex<Contents>,
-    /// Tells files that exist at the same time apart. As on real disks, a new file gets the number of one that is gone.
+    /// Tells files that exist at the same time apart. As on real disks, a new file gets the number of one
+    /// that is gone.
     pub number: u64,
 }
 
@@ -161,7 +162,8 @@ pub enum Holder {
 pub struct Disk {
     /// The names that processes see.
     pub names: Tree,
-    /// The names after a power cut that loses everything in `pending`. May still include the contents of lost directories.
+    /// The names after a power cut that loses everything in `pending`. May still include the contents of lost
+    /// directories.
     pub durable: Tree,
     pub pending: Vec<NameOp>,
     /// By the numbers of the locked files, which their guards keep.
@@ -253,9 +255,10 @@ impl Disk {
 
     pub fn change_names(&mut self, op: NameOp) {
         op.apply(&mut self.names);
-        self.names_changed = match self.has_coarse_times {
-            true => UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs() * 1_000_000_000),
-            false => self.names_changed + 1,
+        self.names_changed = if self.has_coarse_times {
+            UNIX_EPOCH.elapsed().map_or(0, |time| time.as_secs() * 1_000_000_000)
+        } else {
+            self.names_changed + 1
         };
         self.pending.push(op);
     }

@@ -113,7 +113,8 @@ pub struct Fault {
     pub forever: bool,
     /// Their error.
     pub errno: Errno,
-    /// Whether a failing append writes part of its bytes first. A failing read finds the end of the file in the middle of its bytes.
+    /// Whether a failing append writes part of its bytes first. A failing read finds the end of the file in
+    /// the middle of its bytes.
     pub short: bool,
     /// How many fail, unless they fail forever.
     pub times: u64,
@@ -138,7 +139,8 @@ impl Fault {
         Fault { kind: Some(kind), forever: false, ..Fault::stop(after) }
     }
 
-    /// Every write fails with EIO after `after` successful ones, which leaves the disk as it is when power is lost.
+    /// Every write fails with EIO after `after` successful ones, which leaves the disk as it is when power is
+    /// lost.
     pub fn stop(after: u64) -> Self {
         let (errno, only, spreads_to) = (Errno::Io, None, &[]);
         Fault { kind: None, after, forever: true, errno, short: false, times: 1, only, spreads_to }

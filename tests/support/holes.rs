@@ -11,7 +11,8 @@ impl Contents {
         (self.bytes.len() as u64).saturating_add(self.hole)
     }
 
-    /// The bytes of a part of the file: those that it has, of which the first is at `offset`, and zeros in the hole.
+    /// The bytes of a part of the file: those that it has, of which the first is at `offset`, and zeros in
+    /// the hole.
     pub fn copy_to(&self, buf: &mut [u8], offset: u64) -> usize {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let found = self.bytes.get(start..).unwrap_or_default();

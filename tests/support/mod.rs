@@ -9,6 +9,7 @@
 
 mod crash;
 mod disk;
+mod fault_hits;
 mod faults;
 mod files;
 mod holes;
@@ -18,9 +19,8 @@ mod sim_dir;
 mod sim_file;
 mod sim_fs;
 mod sim_locks;
-mod sized;
 mod store;
-mod struck;
+mod test_length;
 mod warnings;
 mod watch;
 
@@ -30,12 +30,13 @@ pub use files::*;
 pub use layout::*;
 pub use rng::Rng;
 pub use sim_fs::SimFs;
-pub use sized::sized;
 pub use store::*;
+pub use test_length::sized;
 pub use warnings::*;
 pub use watch::Moment;
 
-/// A directory for stores in tests that are not about durability: in memory if possible, where an fsync costs nothing.
+/// A directory for stores in tests that are not about durability: in memory if possible, where an fsync costs
+/// nothing.
 pub fn fast_dir() -> tempfile::TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()

@@ -1,4 +1,5 @@
-//! A small deterministic random number generator (splitmix64), so that a seed is all that a failure report needs.
+//! A small deterministic random number generator (splitmix64), so that a seed is all that a failure report
+//! needs.
 
 /// The generator.
 #[derive(Debug, Clone)]

@@ -23,7 +23,8 @@ pub struct SimFs(pub(super) Arc<Shared>);
 
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Held while a directory is moved, and for reading by whoever has a handle of one and is about to use it.
+    /// Held while a directory is moved, and for reading by whoever has a handle of one and is about to use
+    /// it.
     pub moving: RwLock<()>,
     pub disk: Mutex<Disk>,
     pub released: Condvar,
@@ -69,7 +70,8 @@ impl SimFs {
         disk.space = None;
     }
 
-    /// Lets `bytes` more be appended to all files together. The append that exceeds this writes what fits and fails with ENOSPC.
+    /// Lets `bytes` more be appended to all files together. The append that exceeds this writes what fits and
+    /// fails with ENOSPC.
     pub fn limit_space(&self, bytes: u64) {
         self.disk().space = Some(bytes);
     }
@@ -110,7 +112,8 @@ impl SimFs {
         Some(bytes.to_vec())
     }
 
-    /// Puts a file with these bytes at `path`, durable at once, to simulate damage or a foreign file. Open handles keep the old file.
+    /// Puts a file with these bytes at `path`, durable at once, to simulate damage or a foreign file. Open
+    /// handles keep the old file.
     pub fn write(&self, path: impl AsRef<Path>, bytes: impl Into<Vec<u8>>) {
         let file = Arc::new(File::new(Contents::durable(Arc::new(bytes.into()))));
         let disk = &mut *self.disk();

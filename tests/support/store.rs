@@ -1,4 +1,5 @@
-//! Stores for tests: small enough that a few writes keep flush and compaction busy, on a real or a simulated disk.
+//! Stores for tests: small enough that a few writes keep flush and compaction busy, on a real or a simulated
+//! disk.
 
 use super::rng::Rng;
 use super::sim_fs::SimFs;
@@ -14,7 +15,8 @@ pub const STORE: &str = "disk/store";
 /// The contents of a store.
 pub type Contents = BTreeMap<Vec<u8>, Vec<u8>>;
 
-/// Memtables of a few entries, segments of a few blocks, and no block cache, so every read that no filter answers reads a file.
+/// Memtables of a few entries, segments of a few blocks, and no block cache, so every read that no filter
+/// answers reads a file.
 pub fn tiny() -> Options {
     Options::new().memtable_bytes(4096).segment_bytes(4096).block_bytes(256).block_cache_bytes(0)
 }
@@ -29,8 +31,8 @@ pub fn contents(db: &Db) -> Contents {
     db.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
-/// Fills a tiny store with keys and tombstones in at least three levels, two of them not empty, whose ages interleave. Returns its
-/// contents.
+/// Fills a tiny store with keys and tombstones in at least three levels, two of them not empty, whose ages
+/// interleave. Returns its contents.
 pub fn fill_deep(db: &Db, seed: u64) -> Contents {
     let mut rng = Rng::new(seed);
     let mut expected = Contents::new();
@@ -44,7 +46,8 @@ pub fn fill_deep(db: &Db, seed: u64) -> Contents {
             db.delete(&key).unwrap();
             expected.remove(&key);
         } else {
-            let value: Vec<u8> = (0..5).flat_map(|_| rng.next().to_le_bytes()).collect(); // Does not compress.
+            // Does not compress.
+            let value: Vec<u8> = (0..5).flat_map(|_| rng.next().to_le_bytes()).collect();
             db.put(&key, &value).unwrap();
             expected.insert(key, value);
         }
@@ -60,7 +63,8 @@ fn is_deep_at_rest(db: &Db) -> bool {
     levels.len() >= 3 && levels.iter().filter(|level| level.segments > 0).count() >= 2
 }
 
-/// Checks every kind of read against `expected`, which must be the whole contents, and looks up some missing keys.
+/// Checks every kind of read against `expected`, which must be the whole contents, and looks up some missing
+/// keys.
 pub fn assert_holds(db: &Db, expected: &Contents) {
     assert_eq!(&contents(db), expected, "forwards");
     let backwards: Contents = db.iter().rev().map(|kv| kv.map(|(k, v)| (k, v.to_vec())).unwrap()).collect();
@@ -106,8 +110,8 @@ pub fn promptly<T: Send + 'static>(what: &str, work: impl FnOnce() -> T + Send +
     }
 }
 
-/// A sequence of batches decided by a seed, so the contents after any number of batches are known. Batch `i` sets the key `count` to `i`,
-/// which tells how many batches a store has.
+/// A sequence of batches decided by a seed, so the contents after any number of batches are known. Batch `i`
+/// sets the key `count` to `i`, which tells how many batches a store has.
 #[derive(Debug, Clone, Copy)]
 pub struct Sequence(pub u64);
 

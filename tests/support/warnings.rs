@@ -9,7 +9,8 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 static BY_FILE: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
-/// From now on warnings are counted. Idempotent; one for the whole process, since the threads of a store warn too.
+/// From now on warnings are counted. Idempotent; one for the whole process, since the threads of a store warn
+/// too.
 pub fn count_warnings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Counter).unwrap());

@@ -50,8 +50,9 @@ impl SimFs {
         self.0.advised.lock().unwrap().remove(OsStr::new(ending)).unwrap_or(0)
     }
 
-    /// Lets the threads with this name do this many reads from now on. Their next read then waits for the next call. Other operations do not
-    /// wait, because a thread that writes may hold a lock that others need.
+    /// Lets the threads with this name do this many reads from now on. Their next read then waits for the
+    /// next call. Other operations do not wait, because a thread that writes may hold a lock that others
+    /// need.
     pub fn meter(&self, thread: &str, reads: u64) {
         self.disk().metered = Some((thread.to_owned(), reads));
         self.0.released.notify_all();
@@ -61,8 +62,8 @@ impl SimFs {
         SimFs(Arc::new(Shared { disk: Mutex::new(disk), ..Shared::default() }))
     }
 
-    /// Calls `watcher` just before each writing operation takes effect. It must not use this disk. A disk has one watcher, which a crash
-    /// does not copy.
+    /// Calls `watcher` just before each writing operation takes effect. It must not use this disk. A disk has
+    /// one watcher, which a crash does not copy.
     pub fn watch(&self, watcher: impl Fn(&Moment<'_>) + Send + Sync + 'static) {
         assert!(self.0.watcher.set(Watcher(Box::new(watcher))).is_ok(), "the disk is watched already");
     }

@@ -1,4 +1,5 @@
-//! `versus settings`: measures RocksDB with each of its settings for lookups, and records the fastest for the other commands.
+//! `versus settings`: measures RocksDB with each of its settings for lookups, and records the fastest for the
+//! other commands.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -9,7 +10,7 @@ use crate::rocks_record::{RocksFigures, RocksRecord};
 use crate::rocks_settings::RocksSettings;
 use crate::run;
 use crate::session::{self, progress};
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use crate::table;
 use crate::task::{WorkerOutcome, WorkerTask};
 use std::fs;
@@ -33,7 +34,7 @@ pub struct Args {
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: u64,
     #[command(flatten)]
-    settings: RunSettings,
+    settings: BenchSettings,
 }
 
 /// The times of a choice, one for each accepted round.
@@ -114,7 +115,7 @@ impl Args {
         if workload == "load" && Path::new(&dir).exists() {
             return Err(format!("{} already exists: pass a new directory to --stores", dir.display()).into());
         }
-        let settings = RunSettings { rocks, ..self.settings.clone() };
+        let settings = BenchSettings { rocks, ..self.settings.clone() };
         let workload = workload.to_owned();
         let task = WorkerTask { engine: ENGINE, workload, dir, settings, added: 0, generation, group: None };
         let mut outcome = session::spawn(&task)?;

@@ -54,7 +54,8 @@ pub fn now() -> String {
     date(SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs()))
 }
 
-/// `2026-05-01 13:05 UTC`, from seconds since 1970 (the days-to-date algorithm is from Hinnant, "chrono-compatible low-level date algorithms").
+/// `2026-05-01 13:05 UTC`, from seconds since 1970 (the days-to-date algorithm is from Hinnant,
+/// "chrono-compatible low-level date algorithms").
 pub fn date(seconds: u64) -> String {
     let days = seconds / 86_400 + 719_468;
     let (era, day_of_era) = (days / 146_097, days % 146_097);

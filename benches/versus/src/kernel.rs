@@ -1,4 +1,5 @@
-//! The kernel's counters for this process and its disk, and the page cache. Figures that the kernel does not provide are `None`.
+//! The kernel's counters for this process and its disk, and the page cache. Figures that the kernel does not
+//! provide are `None`.
 
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -14,9 +15,11 @@ pub struct ResourceCounters {
     pub read_bytes: u64,
     /// Bytes that this process dirtied (`write_bytes` in /proc/self/io).
     pub write_bytes: u64,
-    /// Reads completed by the disk for the whole machine (/proc/diskstats); `None` if the file system has no device.
+    /// Reads completed by the disk for the whole machine (/proc/diskstats); `None` if the file system has no
+    /// device.
     pub device_reads: Option<u64>,
-    /// Accesses to mapped pages that had to wait for the disk (`majflt` in /proc/self/stat). The disk counts their reads too.
+    /// Accesses to mapped pages that had to wait for the disk (`majflt` in /proc/self/stat). The disk counts
+    /// their reads too.
     pub major_faults: u64,
     /// CPU time of all threads of this process, in nanoseconds.
     pub cpu_ns: u64,
@@ -112,8 +115,8 @@ pub fn is_memory(dir: &Path) -> bool {
     rustix::fs::statfs(dir).is_ok_and(|fs| [0x0102_1994, 0x8584_58f6].contains(&fs.f_type))
 }
 
-/// Writes these files back and drops them from the page cache. If pages stay, because they are mapped or dirty, drops the whole page
-/// cache, if this process is allowed to.
+/// Writes these files back and drops them from the page cache. If pages stay, because they are mapped or
+/// dirty, drops the whole page cache, if this process is allowed to.
 pub fn drop_page_cache(files: &[PathBuf]) -> io::Result<()> {
     write_back(files)?; // Only clean pages can be dropped.
     for file in files {
@@ -156,7 +159,8 @@ pub fn cached_share(files: &[PathBuf]) -> io::Result<f64> {
 
 fn cached_pages(file: &fs::File, bytes: usize) -> io::Result<Vec<u8>> {
     let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
-    // SAFETY: a new read-only mapping of the whole file, at an address that the kernel chooses. Nothing reads through it.
+    // SAFETY: a new read-only mapping of the whole file, at an address that the kernel chooses. Nothing reads
+    // through it.
     let map = unsafe {
         libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
     };

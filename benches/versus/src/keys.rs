@@ -1,7 +1,9 @@
-//! The keys and values of every workload. Each follows from an index and the seed, so every answer can be checked.
+//! The keys and values of every workload. Each follows from an index and the seed, so every answer can be
+//! checked.
 //!
-//! Key number `i` is the decimal form of a 64-bit permutation of `2 i`, and missing key number `i` that of `2 i + 1`. Missing keys are
-//! therefore as long as present keys, spread evenly among them, and never equal to one.
+//! Key number `i` is the decimal form of a 64-bit permutation of `2 i`, and missing key number `i` that of
+//! `2 i + 1`. Missing keys are therefore as long as present keys, spread evenly among them, and never equal
+//! to one.
 
 /// Minimum key length: one letter and 20 digits.
 pub const MIN_KEY_BYTES: usize = 21;
@@ -69,7 +71,8 @@ impl KeyGenerator {
     }
 }
 
-/// Generates values: index and generation, then bytes that follow from both. Half of the bytes are zeros, so that values compress.
+/// Generates values: index and generation, then bytes that follow from both. Half of the bytes are zeros, so
+/// that values compress.
 #[derive(Debug)]
 pub struct ValueGenerator {
     value_bytes: usize,
@@ -139,7 +142,8 @@ impl SplitMix64 {
     }
 }
 
-/// The Zipf distribution with exponent 0.99, sampled as in YCSB (Gray et al., "Quickly generating billion-record synthetic databases", 1994).
+/// The Zipf distribution with exponent 0.99, sampled as in YCSB (Gray et al., "Quickly generating
+/// billion-record synthetic databases", 1994).
 #[derive(Debug)]
 pub struct YcsbZipf {
     n: u64,

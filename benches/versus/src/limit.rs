@@ -1,5 +1,6 @@
 //! Limits the memory of one process, page cache included, with a Linux control group of version 1 or 2
-//! (<https://docs.kernel.org/admin-guide/cgroup-v1/memory.html>, <https://docs.kernel.org/admin-guide/cgroup-v2.html>).
+//! (<https://docs.kernel.org/admin-guide/cgroup-v1/memory.html>,
+//! <https://docs.kernel.org/admin-guide/cgroup-v2.html>).
 
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
@@ -89,8 +90,8 @@ impl CgroupParent {
         Ok(group)
     }
 
-    /// Version 2: enables the memory controller for child groups. A group with processes cannot do that, so this process moves to a
-    /// child of its own first.
+    /// Version 2: enables the memory controller for child groups. A group with processes cannot do that, so
+    /// this process moves to a child of its own first.
     fn enable(&self) -> Result<()> {
         if self.version == CgroupVersion::V1 {
             return Ok(());
@@ -117,7 +118,8 @@ fn named(path: &Path, error: io::Error) -> String {
     format!("{}: {error}", path.display())
 }
 
-/// The root of the hierarchy, which root may use, and this process's own group, which may have been delegated to the user.
+/// The root of the hierarchy, which root may use, and this process's own group, which may have been delegated
+/// to the user.
 fn candidates(mounts: &str, own_groups: &str) -> Vec<CgroupParent> {
     let mut found = Vec::new();
     for line in mounts.lines() {

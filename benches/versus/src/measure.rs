@@ -1,7 +1,8 @@
 //! Makes the calls of a workload, times them, and checks the answers.
 //!
-//! Calls are generated, made and checked in chunks, so that only the calls are timed. Most chunks are timed as a whole, which gives mean
-//! and throughput without the clock's 25 ns. In the others each call is timed, which gives the percentiles.
+//! Calls are generated, made and checked in chunks, so that only the calls are timed. Most chunks are timed
+//! as a whole, which gives mean and throughput without the clock's 25 ns. In the others each call is timed,
+//! which gives the percentiles.
 
 use crate::engine::Engine;
 use crate::error::Result;

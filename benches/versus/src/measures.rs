@@ -2,7 +2,7 @@
 
 use crate::engine::EngineKind;
 use crate::format::{bytes, count, nanos, number};
-use crate::results::RunRecord;
+use crate::results::BenchRecord;
 use crate::task::WorkerOutcome;
 
 /// Figures within this share of each other are level: rounds differ by as much.
@@ -57,7 +57,7 @@ fn more(
 }
 
 /// All measures of a run, in the order of the table.
-pub fn all(run: &RunRecord) -> Vec<Measure> {
+pub fn all(run: &BenchRecord) -> Vec<Measure> {
     let settings = &run.settings;
     let (rows, misses) = (count(settings.rows as f64), count(settings.cold_reads as f64));
     let row_bytes = settings.row_bytes;
@@ -97,17 +97,17 @@ pub fn all(run: &RunRecord) -> Vec<Measure> {
 }
 
 impl Measure {
-    fn value(&self, run: &RunRecord, engine: EngineKind) -> Option<f64> {
+    fn value(&self, run: &BenchRecord, engine: EngineKind) -> Option<f64> {
         run.median(engine, self.workload, self.figure)
     }
 
     /// The figure of an engine, as text.
-    pub fn cell(&self, run: &RunRecord, engine: EngineKind) -> String {
+    pub fn cell(&self, run: &BenchRecord, engine: EngineKind) -> String {
         self.value(run, engine).map_or("–".to_owned(), self.show)
     }
 
     /// How sidebloom compares with the best other engine; `None` if either has no figure.
-    pub fn standing(&self, run: &RunRecord) -> Option<Standing> {
+    pub fn standing(&self, run: &BenchRecord) -> Option<Standing> {
         let ours = self.value(run, EngineKind::Sidebloom)?;
         let others = run.engines.iter().map(|(kind, _)| *kind).filter(|kind| !kind.is_sidebloom());
         let times = |(best, theirs): (EngineKind, f64)| {
@@ -125,7 +125,7 @@ impl Measure {
 }
 
 /// Three lists in words: where sidebloom is ahead of every other engine, level with the best, and behind it.
-pub fn standings(run: &RunRecord) -> [Vec<String>; 3] {
+pub fn standings(run: &BenchRecord) -> [Vec<String>; 3] {
     let (mut ahead, mut level, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     for one in all(run).iter().filter_map(|measure| measure.standing(run)) {
         let text = format!("{} ({} × {})", one.name, number(one.times), one.best.name());

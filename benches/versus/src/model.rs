@@ -1,7 +1,8 @@
 //! `versus model`: how far parity filters are from the bound, computed, and measured on built filters.
 //!
-//! The model is exact in the number of keys of a line (Poisson) and in the number of equations that hold before the first contradiction; it
-//! takes the average for the places of the keys within a line, and for the number of checks that hold. See `docs/parity.md`.
+//! The model is exact in the number of keys of a line (Poisson) and in the number of equations that hold
+//! before the first contradiction; it takes the average for the places of the keys within a line, and for the
+//! number of checks that hold. See `docs/parity.md`.
 
 use crate::error::Result;
 use crate::format::number;
@@ -23,7 +24,8 @@ pub struct Args {
     keys: u64,
 }
 
-/// A layout: lanes, rows, spare bits, the most null vectors of use, and the quota step of lines that bump, in checks.
+/// A layout: lanes, rows, spare bits, the most null vectors of use, and the quota step of lines that bump, in
+/// checks.
 struct Layout {
     width: Width,
     lanes: u32,
@@ -51,7 +53,8 @@ impl Layout {
         Layout { width, lanes, rows, spare, null_vectors, step, color }
     }
 
-    /// The probability that the first `n` equations hold: each is independent of those before it, or fits by chance.
+    /// The probability that the first `n` equations hold: each is independent of those before it, or fits by
+    /// chance.
     fn hold(&self, n: u32) -> f64 {
         let by_chance = 0.5f64.powi(self.lanes as i32);
         (0..n).map(|i| 1.0 - 0.5f64.powi((self.rows.saturating_sub(i)) as i32) * (1.0 - by_chance)).product()
@@ -84,7 +87,8 @@ impl Layout {
         Cost { bits, fpr: fpr / (1.0 - bumped_probes), lines: 1.0 / (1.0 - bumped_probes) }
     }
 
-    /// Checks per key of a line that keeps so many keys. 1.6 rows of a random system are lost to the first contradiction.
+    /// Checks per key of a line that keeps so many keys. 1.6 rows of a random system are lost to the first
+    /// contradiction.
     fn quota(&self, kept: f64, bumps: bool) -> f64 {
         let free = (f64::from(self.rows) - kept).clamp(0.0, f64::from(self.null_vectors));
         let checks = (f64::from(self.lanes) * free + f64::from(self.spare) - 1.6).max(0.0);

@@ -27,7 +27,8 @@ impl CpuSample {
         CpuSample { at: Instant::now(), busy, own }
     }
 
-    /// CPUs that other processes kept busy since `before`, on average; `None` if `before` is too recent to tell.
+    /// CPUs that other processes kept busy since `before`, on average; `None` if `before` is too recent to
+    /// tell.
     pub fn others_since(&self, before: &CpuSample) -> Option<f64> {
         let window = self.at - before.at;
         let ticks = self.busy.saturating_sub(before.busy).saturating_sub(self.own.saturating_sub(before.own));
@@ -43,7 +44,8 @@ pub fn others_now() -> f64 {
     CpuSample::now().others_since(&before).unwrap_or(0.0)
 }
 
-/// The sum of user, nice, system, irq, softirq and steal of all CPUs: <https://docs.kernel.org/filesystems/proc.html>, section 1.7.
+/// The sum of user, nice, system, irq, softirq and steal of all CPUs:
+/// <https://docs.kernel.org/filesystems/proc.html>, section 1.7.
 fn busy_ticks(stat: &str) -> Option<u64> {
     let all = stat.lines().find_map(|line| line.strip_prefix("cpu "))?;
     let ticks: Vec<u64> = all.split_ascii_whitespace().map_while(|word| word.parse().ok()).collect();
@@ -51,8 +53,8 @@ fn busy_ticks(stat: &str) -> Option<u64> {
     Some(at(0)? + at(1)? + at(2)? + at(5)? + at(6)? + at(7)?)
 }
 
-/// The sum of utime, stime, cutime and cstime, columns 14 to 17 in proc_pid_stat(5). Column 2, the name, can contain anything and ends with
-/// the last ')'.
+/// The sum of utime, stime, cutime and cstime, columns 14 to 17 in proc_pid_stat(5). Column 2, the name, can
+/// contain anything and ends with the last ')'.
 fn own_ticks(stat: &str) -> Option<u64> {
     let columns = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11).take(4);
     columns.map(|word| word.parse::<u64>().ok()).sum()

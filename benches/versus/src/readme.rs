@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::{bytes, count, number};
 use crate::measures;
 use crate::report::{charts, plot};
-use crate::results::{self, RUN_FILE, RunRecord};
+use crate::results::{self, BenchRecord, RUN_FILE};
 use crate::task::WorkerOutcome;
 use crate::workload::CacheState;
 use std::fs;
@@ -28,7 +28,7 @@ pub struct Args {
 impl Args {
     /// Writes the section and the charts.
     pub fn run(self) -> Result<()> {
-        let run: RunRecord = results::read(&self.dir.join(RUN_FILE))?;
+        let run: BenchRecord = results::read(&self.dir.join(RUN_FILE))?;
         let name = self.readme.display();
         let text = fs::read_to_string(&self.readme).map_err(|error| format!("{name}: {error}"))?;
         let places = (text.find(BEGIN), text.find(END));
@@ -59,7 +59,7 @@ impl Args {
 }
 
 /// The text between the markers: sizes, wins and losses, all figures, and each engine's configuration.
-pub fn section(run: &RunRecord) -> String {
+pub fn section(run: &BenchRecord) -> String {
     let settings = &run.settings;
     let mut text = format!(
         "{BEGIN}; written by `versus readme`, do not edit -->\n\
@@ -103,7 +103,7 @@ pub fn section(run: &RunRecord) -> String {
 }
 
 /// A row for each measure, a column for each engine.
-fn table(run: &RunRecord) -> String {
+fn table(run: &BenchRecord) -> String {
     let row = |name: &str, cell: &dyn Fn(EngineKind) -> String| {
         let cells: Vec<String> = run.engines.iter().map(|(kind, _)| cell(*kind)).collect();
         format!("| {name} | {} |\n", cells.join(" | "))

@@ -5,7 +5,7 @@ use crate::error::Result;
 use crate::format::number;
 use crate::machine::Machine;
 use crate::quiet::DISTURBING;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use crate::task::WorkerOutcome;
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -20,7 +20,7 @@ pub const FILTERS_FILE: &str = "filters.json";
 
 /// The results of `versus run`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct RunRecord {
+pub struct BenchRecord {
     /// When the run began.
     pub date: String,
     /// Its duration in seconds.
@@ -28,7 +28,7 @@ pub struct RunRecord {
     /// The machine it ran on.
     pub machine: Machine,
     /// Sizes, counts and the seed.
-    pub settings: RunSettings,
+    pub settings: BenchSettings,
     /// How often each workload ran on each engine.
     pub rounds: u64,
     /// Each engine and its configuration, in the order of their turns. The first is the baseline.
@@ -63,11 +63,12 @@ pub struct FilterResult {
     pub bits_per_key: f64,
     /// False-positive rate: the share of absent keys for which it answers "maybe".
     pub fpr: f64,
-    /// The number of absent keys that `fpr` was counted over. Its relative standard error is the inverse of the square root of
-    /// `fpr * fpr_queries`.
+    /// The number of absent keys that `fpr` was counted over. Its relative standard error is the inverse of
+    /// the square root of `fpr * fpr_queries`.
     #[serde(default)]
     pub fpr_queries: u64,
-    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` if no false positive was seen.
+    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` if no false positive was
+    /// seen.
     #[serde(default)]
     pub over_bound: Option<f64>,
     /// Nanoseconds per query for an absent key, one query at a time.
@@ -108,9 +109,9 @@ pub struct FiltersRecord {
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepRecord {
     /// A run for each number of sorted runs.
-    pub by_runs: Vec<RunRecord>,
+    pub by_runs: Vec<BenchRecord>,
     /// A run for each number of keys.
-    pub by_keys: Vec<RunRecord>,
+    pub by_keys: Vec<BenchRecord>,
 }
 
 /// Reads JSON.
@@ -126,7 +127,7 @@ pub fn write<T: Serialize>(path: &Path, value: &T) -> Result<()> {
     Ok(fs::rename(next, path)?)
 }
 
-impl RunRecord {
+impl BenchRecord {
     /// The accepted rounds.
     fn accepted(&self, engine: EngineKind, workload: &str) -> impl Iterator<Item = (u64, &WorkerOutcome)> {
         let of_both = self.results.iter().filter(move |one| one.engine == engine && one.workload == workload);

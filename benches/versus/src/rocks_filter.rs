@@ -1,4 +1,5 @@
-//! The filters that RocksDB's tables can have, with names such as `bloom:10` for the command line and the results.
+//! The filters that RocksDB's tables can have, with names such as `bloom:10` for the command line and the
+//! results.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::machine::Machine;
 use crate::rocks_settings::RocksSettings;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use serde::{Deserialize, Serialize};
 
 /// The record of the last `versus settings`, with the choice that every other command uses.
@@ -30,7 +30,7 @@ pub struct RocksRecord {
     /// The machine it ran on.
     pub machine: Machine,
     /// Sizes, counts and the seed.
-    pub settings: RunSettings,
+    pub settings: BenchSettings,
     /// Rounds of each choice.
     pub rounds: u64,
     /// Every choice.

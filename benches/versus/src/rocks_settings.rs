@@ -1,4 +1,5 @@
-//! The settings of RocksDB that a user would try for lookups: the kind of cache, and where indexes and filters live.
+//! The settings of RocksDB that a user would try for lookups: the kind of cache, and where indexes and
+//! filters live.
 
 use serde::{Deserialize, Serialize};
 

@@ -6,10 +6,10 @@ use crate::format;
 use crate::kernel;
 use crate::measures;
 use crate::quiet;
-use crate::results::{self, RUN_FILE, RunRecord};
+use crate::results::{self, BenchRecord, RUN_FILE};
 use crate::rocks_record::RocksRecord;
-use crate::session::{self, RunSession};
-use crate::settings::RunSettings;
+use crate::session::{self, BenchSession};
+use crate::settings::BenchSettings;
 use crate::table;
 use crate::workload::{self, WorkloadSpec};
 use std::fs;
@@ -38,7 +38,7 @@ pub struct Args {
     #[arg(long, value_delimiter = ',', value_parser = known)]
     workloads: Vec<String>,
     #[command(flatten)]
-    settings: RunSettings,
+    settings: BenchSettings,
 }
 
 /// The name that stands for all workloads.
@@ -69,14 +69,14 @@ impl Args {
             given if given.iter().any(|name| name == ALL) => workload::names(false),
             given => given.to_vec(),
         };
-        let mut session = RunSession::new(&stores, &engines, wanted, &self.settings, rounds)?;
-        session.run.notes.extend(notes(&stores, &engines));
+        let mut session = BenchSession::new(&stores, &engines, wanted, &self.settings, rounds)?;
+        session.record.notes.extend(notes(&stores, &engines));
         if engines.iter().any(|kind| kind.is_rocksdb()) {
-            session.run.notes.push(chosen.describe());
+            session.record.notes.push(chosen.describe());
         }
-        print_head(&session.run)?;
+        print_head(&session.record)?;
         session.measure(print)?;
-        let (run, file) = (&session.run, self.out.join(RUN_FILE));
+        let (run, file) = (&session.record, self.out.join(RUN_FILE));
         results::write(&file, run)?;
         let mut out = std::io::stdout().lock();
         for rejection in run.rejections() {
@@ -121,7 +121,7 @@ pub fn notes(stores: &Path, engines: &[EngineKind]) -> Vec<String> {
     notes
 }
 
-fn print_head(run: &RunRecord) -> Result<()> {
+fn print_head(run: &BenchRecord) -> Result<()> {
     let (mut out, settings) = (std::io::stdout().lock(), &run.settings);
     writeln!(out, "{}: {}", run.date, run.machine.describe())?;
     writeln!(
@@ -138,7 +138,7 @@ fn print_head(run: &RunRecord) -> Result<()> {
     Ok(run.engines.iter().try_for_each(|(kind, settings)| writeln!(out, "  {}: {settings}", kind.name()))?)
 }
 
-fn print(run: &RunRecord, workload: WorkloadSpec) -> Result<()> {
+fn print(run: &BenchRecord, workload: WorkloadSpec) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{}", workload.name)?;
     if let Some(about) = table::about(run, &workload) {

@@ -7,8 +7,8 @@ use crate::format;
 use crate::limit::{Cgroup, CgroupParent};
 use crate::machine::Machine;
 use crate::quiet;
-use crate::results::{Measured, RunRecord};
-use crate::settings::RunSettings;
+use crate::results::{BenchRecord, Measured};
+use crate::settings::BenchSettings;
 use crate::task::{WorkerOutcome, WorkerTask};
 use crate::workload::{CacheState, StoreRole, WORKLOADS, WorkloadKind, WorkloadSpec};
 use std::collections::HashMap;
@@ -19,14 +19,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The smallest useful limit: any engine needs a few MiB for threads, internal tables and what the allocator keeps.
+/// The smallest useful limit: any engine needs a few MiB for threads, internal tables and what the allocator
+/// keeps.
 const LIMIT_MIN_BYTES: u64 = 5 << 20;
 const SIGKILL: i32 = 9;
 
 /// A run in progress.
-pub struct RunSession {
+pub struct BenchSession {
     /// The results so far.
-    pub run: RunRecord,
+    pub record: BenchRecord,
     stores: PathBuf,
     wanted: Vec<String>,
     /// Where groups with a memory limit are created, if a workload needs one.
@@ -36,18 +37,18 @@ pub struct RunSession {
     begin: Instant,
 }
 
-impl RunSession {
+impl BenchSession {
     /// Prepares a run with its stores in `stores`, of the workloads in `wanted` and the loads that they need.
     pub fn new(
         stores: &Path,
         engines: &[EngineKind],
         wanted: Vec<String>,
-        settings: &RunSettings,
+        settings: &BenchSettings,
         rounds: u64,
     ) -> Result<Self> {
         fs::create_dir_all(stores)?;
         let machine = Machine::here(stores);
-        let run = RunRecord {
+        let record = BenchRecord {
             date: format::now(),
             seconds: 0.0,
             notes: Vec::new(),
@@ -57,8 +58,8 @@ impl RunSession {
             rounds,
             results: Vec::new(),
         };
-        let mut session = RunSession {
-            run,
+        let mut session = BenchSession {
+            record,
             stores: stores.to_owned(),
             wanted,
             home: None,
@@ -80,7 +81,7 @@ impl RunSession {
         if limited.is_empty() {
             return;
         }
-        let settings = &self.run.settings;
+        let settings = &self.record.settings;
         let limit = settings.limit_bytes();
         let why = if limit < LIMIT_MIN_BYTES {
             format!(
@@ -99,11 +100,12 @@ impl RunSession {
                 Err(why) => why,
             }
         };
-        self.run.notes.push(format!("not available: {}: {why}", limited.join(", ")));
+        self.record.notes.push(format!("not available: {}: {why}", limited.join(", ")));
     }
 
-    /// Runs all rounds of each wanted workload on each engine. Calls `done` after the last round of each workload.
-    pub fn measure(&mut self, mut done: impl FnMut(&RunRecord, WorkloadSpec) -> Result<()>) -> Result<()> {
+    /// Runs all rounds of each wanted workload on each engine. Calls `done` after the last round of each
+    /// workload.
+    pub fn measure(&mut self, mut done: impl FnMut(&BenchRecord, WorkloadSpec) -> Result<()>) -> Result<()> {
         let wanted: Vec<WorkloadSpec> = WORKLOADS
             .into_iter()
             .filter(|workload| self.wants(workload))
@@ -113,20 +115,21 @@ impl RunSession {
             wanted.into_iter().partition(|workload| workload.kind == WorkloadKind::Load);
         let (reads, writes): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|workload| workload.only_reads());
-        // Each store is loaded once. Every round reads the same files; what writes to them comes after the last reader.
-        for (workloads, rounds) in [(loads, 1), (reads, self.run.rounds), (writes, self.run.rounds)] {
+        // Each store is loaded once. Every round reads the same files; what writes to them comes after the
+        // last reader.
+        for (workloads, rounds) in [(loads, 1), (reads, self.record.rounds), (writes, self.record.rounds)] {
             for round in 0..rounds {
                 for workload in &workloads {
                     self.turn(*workload, round, rounds)?;
                     if round + 1 == rounds {
                         progress("");
-                        done(&self.run, *workload)?;
+                        done(&self.record, *workload)?;
                     }
                 }
             }
         }
-        self.run.seconds = self.begin.elapsed().as_secs_f64();
-        self.run.notes.extend(self.run.disturbance());
+        self.record.seconds = self.begin.elapsed().as_secs_f64();
+        self.record.notes.extend(self.record.disturbance());
         progress("");
         Ok(())
     }
@@ -142,14 +145,14 @@ impl RunSession {
     /// Runs one workload on each engine in turn.
     fn turn(&mut self, workload: WorkloadSpec, round: u64, rounds: u64) -> Result<()> {
         self.generation += 1;
-        for engine in self.run.engines.iter().map(|(kind, _)| *kind).collect::<Vec<_>>() {
+        for engine in self.record.engines.iter().map(|(kind, _)| *kind).collect::<Vec<_>>() {
             progress(&format!("round {}/{}: {} on {}", round + 1, rounds, workload.name, engine.name()));
             let mut outcome = self.work(engine, workload)?;
             if outcome.rejected.is_some() && workload.only_reads() {
                 outcome = self.work(engine, workload)?;
             }
             *self.added.entry(engine).or_default() += outcome.inserted;
-            self.run.results.push(Measured { engine, workload: workload.name.to_owned(), round, outcome });
+            self.record.results.push(Measured { engine, workload: workload.name.to_owned(), round, outcome });
         }
         Ok(())
     }
@@ -165,14 +168,14 @@ impl RunSession {
         }
         fs::create_dir_all(&dir)?;
         let home = self.home.as_ref().filter(|_| workload.cache == CacheState::Limited);
-        let limit = self.run.settings.limit_bytes();
+        let limit = self.record.settings.limit_bytes();
         let task = WorkerTask {
             engine,
             workload: workload.name.to_owned(),
             dir: dir.clone(),
             settings: match workload.store {
-                StoreRole::Rows => self.run.settings.for_rows(),
-                _ => self.run.settings.clone(),
+                StoreRole::Rows => self.record.settings.for_rows(),
+                _ => self.record.settings.clone(),
             },
             // Only YCSB inserts, and only into the main store.
             added: match workload.store {
@@ -202,18 +205,18 @@ impl RunSession {
     }
 }
 
-impl Drop for RunSession {
+impl Drop for BenchSession {
     fn drop(&mut self) {
-        for (kind, _) in &self.run.engines {
+        for (kind, _) in &self.record.engines {
             fs::remove_dir_all(self.dir(*kind)).ok();
         }
         fs::remove_dir(&self.stores).ok();
     }
 }
 
-/// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for a copy-on-write tree, less
-/// than three for sorted runs while they are compacted.
-pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &RunSettings) -> Result<()> {
+/// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for
+/// a copy-on-write tree, less than three for sorted runs while they are compacted.
+pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &BenchSettings) -> Result<()> {
     fs::create_dir_all(stores)?;
     let times: u64 = engines.iter().map(|kind| if kind.has_runs() { 3 } else { 6 }).sum();
     let need = times * (settings.data_bytes() + settings.for_rows().data_bytes()) + (1 << 30);
@@ -268,10 +271,10 @@ mod tests {
     #[test]
     fn workloads_whose_limit_is_too_small_are_noted_and_left_out() {
         let stores = std::env::temp_dir().join(format!("versus-session-{}", std::process::id()));
-        let settings = RunSettings::of_flags("--num 20000");
+        let settings = BenchSettings::of_flags("--num 20000");
         let wanted = vec!["readmissing-limited".to_owned()];
-        let session = RunSession::new(&stores, &[EngineKind::Sidebloom], wanted, &settings, 1).unwrap();
-        let [note] = session.run.notes.as_slice() else { panic!("{:?}", session.run.notes) };
+        let session = BenchSession::new(&stores, &[EngineKind::Sidebloom], wanted, &settings, 1).unwrap();
+        let [note] = session.record.notes.as_slice() else { panic!("{:?}", session.record.notes) };
         assert!(note.starts_with("not available: readmissing-limited: a limit of 576 KiB"), "{note}");
         assert!(note.contains("--num"), "{note}");
         assert!(session.home.is_none());
@@ -282,19 +285,19 @@ mod tests {
     #[test]
     fn a_store_is_loaded_once_and_only_if_a_workload_needs_it() {
         let stores = std::env::temp_dir().join(format!("versus-loads-{}", std::process::id()));
-        let settings = RunSettings::of_flags("--num 20000");
+        let settings = BenchSettings::of_flags("--num 20000");
         let wanted = vec!["rows-range".to_owned()];
-        let session = RunSession::new(&stores, &[EngineKind::Sidebloom], wanted, &settings, 1).unwrap();
+        let session = BenchSession::new(&stores, &[EngineKind::Sidebloom], wanted, &settings, 1).unwrap();
         let all = WORKLOADS.into_iter().filter(|workload| session.wants(workload));
         assert_eq!(all.map(|workload| workload.name).collect::<Vec<_>>(), ["rows-load", "rows-range"]);
     }
 
     #[test]
     fn the_cache_gets_half_of_the_limit() {
-        let settings = RunSettings::of_flags("--limit-mib 64");
+        let settings = BenchSettings::of_flags("--limit-mib 64");
         assert_eq!(settings.limit_bytes(), 64 << 20);
         assert_eq!(settings.in_limited_memory().cache_bytes(), 32 << 20);
-        let settings = RunSettings::of_flags("--num 4000000");
+        let settings = BenchSettings::of_flags("--num 4000000");
         assert!(settings.limit_bytes().abs_diff(settings.data_bytes() / 4) < 1 << 16);
     }
 }

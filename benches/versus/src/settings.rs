@@ -18,7 +18,7 @@ const ROWS: u64 = 200_000;
 
 /// Sizes, counts and the seed, the same for every engine.
 #[derive(Debug, Clone, Serialize, Deserialize, clap::Args)]
-pub struct RunSettings {
+pub struct BenchSettings {
     /// Keys in the store
     #[arg(long, value_name = "N", default_value_t = NUM, value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     pub num: u64,
@@ -47,7 +47,8 @@ pub struct RunSettings {
     /// Cache size of each engine that has a cache
     #[arg(long, value_name = "MIB", default_value_t = 256, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     pub cache_mib: u64,
-    /// Memory limit of an engine in the limited workloads, page cache included [default: a quarter of the data]
+    /// Memory limit of an engine in the limited workloads, page cache included [default: a quarter of the
+    /// data]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     #[serde(default)]
     pub limit_mib: Option<u64>,
@@ -75,7 +76,8 @@ pub struct RunSettings {
     /// Seed of keys, values and their order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Sorted runs to load, each over the whole key range, with compaction disabled. 0 leaves the number to the engine.
+    /// Sorted runs to load, each over the whole key range, with compaction disabled. 0 leaves the number to
+    /// the engine.
     #[arg(skip)]
     #[serde(default)]
     pub runs: u64,
@@ -93,7 +95,7 @@ pub struct RunSettings {
     pub limited: bool,
 }
 
-impl RunSettings {
+impl BenchSettings {
     /// The settings of a run of a minute: everything smaller that the user left at its default.
     pub fn shrink(&mut self) {
         self.replace_defaults(200_000, 300, 2);
@@ -146,8 +148,8 @@ impl RunSettings {
     }
 
     /// The settings of the second store.
-    pub fn for_rows(&self) -> RunSettings {
-        RunSettings { num: self.rows, value_bytes: self.row_bytes, ..self.clone() }
+    pub fn for_rows(&self) -> BenchSettings {
+        BenchSettings { num: self.rows, value_bytes: self.row_bytes, ..self.clone() }
     }
 
     /// Memory limit of the limited workloads, in bytes.
@@ -156,15 +158,15 @@ impl RunSettings {
         self.limit_mib.map_or(self.data_bytes() / 4, |mib| mib << 20) & !0xffff
     }
 
-    /// The settings in limited memory. Half of the limit is for the engine's cache, if it has one. Filters, indexes, other allocations
-    /// and the page cache share the other half.
-    pub fn in_limited_memory(&self) -> RunSettings {
-        RunSettings { cache_mib: (self.limit_bytes() >> 21).max(1), limited: true, ..self.clone() }
+    /// The settings in limited memory. Half of the limit is for the engine's cache, if it has one. Filters,
+    /// indexes, other allocations and the page cache share the other half.
+    pub fn in_limited_memory(&self) -> BenchSettings {
+        BenchSettings { cache_mib: (self.limit_bytes() >> 21).max(1), limited: true, ..self.clone() }
     }
 
     /// The settings for loading sorted runs, each from one memtable.
-    pub fn for_making_runs(&self) -> RunSettings {
-        RunSettings { memtable_mib: 1024, table_mib: Some(1024), ..self.clone() }
+    pub fn for_making_runs(&self) -> BenchSettings {
+        BenchSettings { memtable_mib: 1024, table_mib: Some(1024), ..self.clone() }
     }
 
     /// Memtable size in bytes.
@@ -187,13 +189,13 @@ impl RunSettings {
 }
 
 #[cfg(test)]
-impl RunSettings {
+impl BenchSettings {
     /// The settings of a command line.
     pub fn of_flags(flags: &str) -> Self {
         #[derive(clap::Parser)]
         struct SettingsFlags {
             #[command(flatten)]
-            settings: RunSettings,
+            settings: BenchSettings,
         }
         let words = std::iter::once("versus").chain(flags.split_whitespace());
         <SettingsFlags as clap::Parser>::parse_from(words).settings
@@ -213,18 +215,18 @@ mod tests {
 
     #[test]
     fn quick_runs_and_sweeps_keep_their_sizes_and_what_the_user_chose() {
-        let mut quick = RunSettings::of_flags("--num 20000");
+        let mut quick = BenchSettings::of_flags("--num 20000");
         quick.shrink();
         assert_eq!([quick.num, quick.cold_reads, quick.rows], [20_000, 300, 5_000]);
         assert_eq!((quick.memtable_mib, quick.table_mib), (2, Some(2)));
-        let mut sweep = RunSettings::of_flags("--table-mib 4");
+        let mut sweep = BenchSettings::of_flags("--table-mib 4");
         sweep.shrink_for_sweep();
         assert_eq!((sweep.num, sweep.memtable_mib, sweep.table_mib), (1_000_000, 8, Some(4)));
     }
 
     #[test]
     fn a_full_run_has_a_store_five_times_the_cache_and_rows_that_fit_it() {
-        let settings = RunSettings::of_flags("");
+        let settings = BenchSettings::of_flags("");
         assert_eq!((settings.num, settings.memtable_mib, settings.table_mib), (10_000_000, 64, None));
         assert!(!settings.fits_cache() && settings.for_rows().fits_cache());
     }

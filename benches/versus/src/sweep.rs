@@ -1,25 +1,28 @@
-//! `versus sweep`: how cost grows with the number of sorted runs, and memory with the number of keys. Each number is a run.
+//! `versus sweep`: how cost grows with the number of sorted runs, and memory with the number of keys. Each
+//! number is a run.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
-use crate::results::{self, RunRecord, SWEEP_FILE, SweepRecord};
+use crate::results::{self, BenchRecord, SWEEP_FILE, SweepRecord};
 use crate::rocks_record::RocksRecord;
 use crate::run;
-use crate::session::{self, RunSession, progress};
-use crate::settings::RunSettings;
+use crate::session::{self, BenchSession, progress};
+use crate::settings::BenchSettings;
 use crate::table;
 use crate::task::WorkerOutcome;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-/// Cache of each engine in the sweep over keys. It is small, so that the memory that must grow with the keys shows.
+/// Cache of each engine in the sweep over keys. It is small, so that the memory that must grow with the keys
+/// shows.
 const CACHE_MIB: u64 = 32;
 const BY_RUNS: [&str; 4] = ["count", "readmissing", "readmissing-cold", "readrandom"];
 const BY_KEYS: [&str; 2] = ["count", "readrandom"];
 
-/// Measure by number of sorted runs and by number of keys: tables on the terminal, all figures in DIR/sweep.json
+/// Measure by number of sorted runs and by number of keys: tables on the terminal, all figures in
+/// DIR/sweep.json
 #[derive(clap::Args)]
 pub struct Args {
     /// Directory for the results
@@ -44,7 +47,7 @@ pub struct Args {
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineKind>,
     #[command(flatten)]
-    settings: RunSettings,
+    settings: BenchSettings,
 }
 
 impl Args {
@@ -71,18 +74,18 @@ impl Args {
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
         let most = keys.iter().copied().max().unwrap_or(0).max(self.settings.num);
-        session::check_space(&stores, &engines, &RunSettings { num: most, ..self.settings.clone() })?;
+        session::check_space(&stores, &engines, &BenchSettings { num: most, ..self.settings.clone() })?;
         run::warn_of_others();
         let with_runs: Vec<EngineKind> = engines.iter().copied().filter(|kind| kind.has_runs()).collect();
         let mut found = SweepRecord { by_runs: Vec::new(), by_keys: Vec::new() };
         let file = self.out.join(SWEEP_FILE);
         for runs in runs.into_iter().filter(|_| !with_runs.is_empty()) {
-            let settings = RunSettings { runs, ..self.settings.clone() };
+            let settings = BenchSettings { runs, ..self.settings.clone() };
             found.by_runs.push(self.one(&stores, &with_runs, &BY_RUNS, &settings)?);
             results::write(&file, &found)?;
         }
         for num in keys {
-            let settings = RunSettings { num, cache_mib: CACHE_MIB, ..self.settings.clone() };
+            let settings = BenchSettings { num, cache_mib: CACHE_MIB, ..self.settings.clone() };
             found.by_keys.push(self.one(&stores, &engines, &BY_KEYS, &settings)?);
             results::write(&file, &found)?;
         }
@@ -100,27 +103,27 @@ impl Args {
         stores: &Path,
         engines: &[EngineKind],
         workloads: &[&str],
-        settings: &RunSettings,
-    ) -> Result<RunRecord> {
+        settings: &BenchSettings,
+    ) -> Result<BenchRecord> {
         let wanted = workloads.iter().map(|&name| name.to_owned()).collect();
-        let mut session = RunSession::new(stores, engines, wanted, settings, self.rounds)?;
-        session.run.notes.extend(run::notes(stores, engines));
+        let mut session = BenchSession::new(stores, engines, wanted, settings, self.rounds)?;
+        session.record.notes.extend(run::notes(stores, engines));
         session.measure(|_, _| Ok(()))?;
         progress("");
         let runs = match settings.runs {
             0 => "sorted runs left to the engines".to_owned(),
             n => format!("{n} sorted runs"),
         };
-        let (keys, seconds) = (count(settings.num as f64), session.run.seconds);
+        let (keys, seconds) = (count(settings.num as f64), session.record.seconds);
         eprintln!("{keys} keys, {runs}: {seconds:.0} s");
-        Ok(session.run.clone())
+        Ok(session.record.clone())
     }
 }
 
 /// What readers of the results should know, without repetition.
 pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     let mut notes = Vec::new();
-    let disturbances = |runs: &[RunRecord]| runs.iter().filter_map(RunRecord::disturbance).count();
+    let disturbances = |runs: &[BenchRecord]| runs.iter().filter_map(BenchRecord::disturbance).count();
     let disturbed = disturbances(&sweep.by_runs) + disturbances(&sweep.by_keys);
     if disturbed > 0 {
         let all = sweep.by_runs.len() + sweep.by_keys.len();
@@ -138,11 +141,11 @@ pub fn notes(sweep: &SweepRecord) -> Vec<String> {
 
 /// Titles and tables with a row for each engine and a column for each number.
 pub fn tables(sweep: &SweepRecord) -> Vec<(&'static str, Vec<Vec<String>>)> {
-    let runs = |run: &RunRecord| match run.settings.runs {
+    let runs = |run: &BenchRecord| match run.settings.runs {
         1 => "1 run".to_owned(),
         n => format!("{n} runs"),
     };
-    let keys = |run: &RunRecord| format!("{} keys", count(run.settings.num as f64));
+    let keys = |run: &BenchRecord| format!("{} keys", count(run.settings.num as f64));
     let all = [
         (
             "mean lookup time of a missing key, in memory",
@@ -186,15 +189,15 @@ pub fn filters(outcome: &WorkerOutcome) -> Option<f64> {
 }
 
 fn grid(
-    runs: &[RunRecord],
+    runs: &[BenchRecord],
     workload: &str,
-    head: impl Fn(&RunRecord) -> String,
+    head: impl Fn(&BenchRecord) -> String,
     show: fn(f64) -> String,
-    figure: impl Fn(&RunRecord, &WorkerOutcome) -> Option<f64>,
+    figure: impl Fn(&BenchRecord, &WorkerOutcome) -> Option<f64>,
 ) -> Vec<Vec<String>> {
     let mut rows = vec![std::iter::once("engine".to_owned()).chain(runs.iter().map(head)).collect()];
     for (kind, _) in runs.first().map_or(&[][..], |run| &run.engines) {
-        let cell = |run: &RunRecord| run.median(*kind, workload, |o| figure(run, o)).map(show);
+        let cell = |run: &BenchRecord| run.median(*kind, workload, |o| figure(run, o)).map(show);
         let cells: Vec<Option<String>> = runs.iter().map(cell).collect();
         if cells.iter().any(Option::is_some) {
             let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".to_owned()));

@@ -4,12 +4,12 @@ use crate::engine::EngineKind;
 use crate::format::{bytes, count, nanos, number};
 use crate::limit::CgroupUsage;
 use crate::quiet::DISTURBING;
-use crate::results::RunRecord;
+use crate::results::BenchRecord;
 use crate::task::WorkerOutcome;
 use crate::workload::{self, CacheState, WorkloadKind, WorkloadSpec};
 
 /// The rows of a workload's table, its header first. An engine without accepted rounds has dashes.
-pub fn rows(run: &RunRecord, workload: &str) -> Vec<Vec<String>> {
+pub fn rows(run: &BenchRecord, workload: &str) -> Vec<Vec<String>> {
     let mut columns = columns(run, workload);
     let others = |o: &WorkerOutcome| o.others;
     if run.engines.iter().any(|(kind, _)| run.median(*kind, workload, others) > Some(DISTURBING)) {
@@ -42,7 +42,7 @@ pub fn aligned(rows: &[Vec<String>]) -> String {
     text
 }
 
-type ResultColumn = (&'static str, Box<dyn Fn(&RunRecord, EngineKind, &str) -> String>);
+type ResultColumn = (&'static str, Box<dyn Fn(&BenchRecord, EngineKind, &str) -> String>);
 
 fn column(
     name: &'static str,
@@ -57,7 +57,7 @@ fn column(
     )
 }
 
-fn columns(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
+fn columns(run: &BenchRecord, workload: &str) -> Vec<ResultColumn> {
     let Some(spec) = workload::by_name(workload) else { return Vec::new() };
     match spec.kind {
         WorkloadKind::Count => vec![
@@ -110,7 +110,7 @@ fn columns(run: &RunRecord, workload: &str) -> Vec<ResultColumn> {
 
 /// The sorted runs of each level, after the last round.
 fn runs() -> ResultColumn {
-    let show = |run: &RunRecord, engine: EngineKind, workload: &str| {
+    let show = |run: &BenchRecord, engine: EngineKind, workload: &str| {
         run.runs_by_level(engine, workload).unwrap_or("–".to_owned())
     };
     ("runs by level", Box::new(show))
@@ -134,7 +134,7 @@ fn memory(workload: &WorkloadSpec) -> Vec<ResultColumn> {
 }
 
 /// The text above a workload's table.
-pub fn about(run: &RunRecord, workload: &WorkloadSpec) -> Option<String> {
+pub fn about(run: &BenchRecord, workload: &WorkloadSpec) -> Option<String> {
     let settings = &run.settings;
     (workload.cache == CacheState::Limited && run.has(workload.name)).then(|| {
         format!(
@@ -146,7 +146,7 @@ pub fn about(run: &RunRecord, workload: &WorkloadSpec) -> Option<String> {
     })
 }
 
-fn timing(run: &RunRecord, workload: &WorkloadSpec) -> Vec<ResultColumn> {
+fn timing(run: &BenchRecord, workload: &WorkloadSpec) -> Vec<ResultColumn> {
     let mut columns = vec![
         column("ops/s", count, |o| Some(o.ops_per_second)),
         column("mean", nanos, |o| Some(o.mean_ns)),
@@ -168,7 +168,7 @@ fn timing(run: &RunRecord, workload: &WorkloadSpec) -> Vec<ResultColumn> {
 }
 
 fn range() -> ResultColumn {
-    let show = |run: &RunRecord, engine: EngineKind, workload: &str| {
+    let show = |run: &BenchRecord, engine: EngineKind, workload: &str| {
         let means = run.values(engine, workload, |o| Some(o.mean_ns));
         match (means.first(), means.last()) {
             (Some(&least), Some(&most)) => format!("{}–{}", nanos(least), nanos(most)),
@@ -179,7 +179,7 @@ fn range() -> ResultColumn {
 }
 
 fn speedup() -> ResultColumn {
-    let show = |run: &RunRecord, engine: EngineKind, workload: &str| {
+    let show = |run: &BenchRecord, engine: EngineKind, workload: &str| {
         run.speedup(engine, workload).map_or("–".to_owned(), |times| format!("{} ×", number(times)))
     };
     ("speed", Box::new(show))

@@ -2,7 +2,7 @@
 
 use crate::engine::{EngineFacts, EngineKind};
 use crate::limit::{Cgroup, CgroupUsage};
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -16,7 +16,7 @@ pub struct WorkerTask {
     /// Directory of the store.
     pub dir: PathBuf,
     /// Sizes, counts and the seed.
-    pub settings: RunSettings,
+    pub settings: BenchSettings,
     /// Keys that YCSB inserted in earlier tasks.
     pub added: u64,
     /// The generation of the values that this task writes. All values in the store have a smaller one.
@@ -32,9 +32,11 @@ pub struct WorkerOutcome {
     pub ops: u64,
     /// Calls per second.
     pub ops_per_second: f64,
-    /// Mean nanoseconds of a call; for an opening, from its start to the last answer. With several threads, the whole time per call.
+    /// Mean nanoseconds of a call; for an opening, from its start to the last answer. With several threads,
+    /// the whole time per call.
     pub mean_ns: f64,
-    /// Median of a call's time divided by its keys, in nanoseconds. The other percentiles are divided likewise.
+    /// Median of a call's time divided by its keys, in nanoseconds. The other percentiles are divided
+    /// likewise.
     pub p50_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,

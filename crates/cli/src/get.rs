@@ -15,10 +15,12 @@ use std::path::Path;
 
 /// Print the values of keys
 ///
-/// For one key, prints the bytes of its value and nothing else (on a terminal, in the text form of `scan`, followed by LF). For several
-/// keys, prints a row KEY TAB VALUE for each key found, in the order of the arguments. Exits 1 when a key is not found.
+/// For one key, prints the bytes of its value and nothing else (on a terminal, in the text form of `scan`,
+/// followed by LF). For several keys, prints a row KEY TAB VALUE for each key found, in the order of the
+/// arguments. Exits 1 when a key is not found.
 ///
-/// `-` alone reads keys from standard input, one per line, and prints such rows. To look up the key that is a hyphen, give `--hex 2d`.
+/// `-` alone reads keys from standard input, one per line, and prints such rows. To look up the key that is a
+/// hyphen, give `--hex 2d`.
 #[derive(clap::Args)]
 pub struct Args {
     /// The keys, or `-` for those of standard input

@@ -36,12 +36,14 @@ fn applies(option: &str, path: &[&str]) -> bool {
     }
 }
 
-/// The command line as it is offered: the top command's options are also those of each command on which they have an effect.
+/// The command line as it is offered: the top command's options are also those of each command on which they
+/// have an effect.
 pub fn offered(command: Command) -> Command {
     spread(command, |option, path| applies(option.get_id().as_str(), path).then(|| option.clone()))
 }
 
-/// The command line as it is read: each command has all of the options, so that [`Given::check`] can tell why one is refused.
+/// The command line as it is read: each command has all of the options, so that [`Given::check`] can tell why
+/// one is refused.
 pub fn understood(command: Command) -> Command {
     spread(command, |option, path| Some(option.clone().hide(!applies(option.get_id().as_str(), path))))
 }
@@ -87,7 +89,8 @@ impl<'m> Given<'m> {
         given
     }
 
-    /// An error for an option that was given and has no effect on the command. `all` is the whole command line.
+    /// An error for an option that was given and has no effect on the command. `all` is the whole command
+    /// line.
     pub fn check(&self, all: impl FnOnce() -> Command) -> Result<(), clap::Error> {
         let has_no_effect = |option: &&str| !applies(option, &self.path) && self.is_named(option);
         match ["db", "prefixes", "wait", "remote_cache"].into_iter().find(has_no_effect) {
@@ -122,7 +125,8 @@ impl<'m> Given<'m> {
         self.named(option).map(|level| level.get_count(option)).fold(0, u8::saturating_add)
     }
 
-    /// The level whose value counts: the last one that names the option, or else the top, with the environment and the default.
+    /// The level whose value counts: the last one that names the option, or else the top, with the
+    /// environment and the default.
     pub fn level(&self, option: &str) -> Option<&'m ArgMatches> {
         self.named(option).last().or(self.levels.first().copied())
     }

@@ -16,7 +16,8 @@ pub fn of(lock: &Path) -> Option<String> {
     Some(text)
 }
 
-/// The process of the line that has the inode: `1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF`. Open-file-description locks have −1.
+/// The process of the line that has the inode: `1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF`.
+/// Open-file-description locks have −1.
 fn holder(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
         let mut fields = line.split_whitespace().skip_while(|field| *field != "WRITE").skip(1);

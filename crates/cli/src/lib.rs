@@ -1,7 +1,7 @@
 //! The `sidebloom` command: one file per command, built on the public interface of the library alone.
 //!
-//! Data goes to standard output; progress, logs and errors go to standard error. Exit codes follow grep: 0 found (or done),
-//! 1 not found, 2 error. A command whose reader closes the pipe early ends quietly.
+//! Data goes to standard output; progress, logs and errors go to standard error. Exit codes follow grep: 0
+//! found (or done), 1 not found, 2 error. A command whose reader closes the pipe early ends quietly.
 
 mod bench;
 mod checkpoint;
@@ -57,8 +57,8 @@ use wait::Wait;
 #[derive(Parser)]
 #[command(name = "sidebloom", version, after_help = AFTER_HELP)]
 struct Cli {
-    /// Directory of the store; `put` and `load` create it. For `get`, `scan`, `stats`, `verify` and `export` also the URL
-    /// of a published store
+    /// Directory of the store; `put` and `load` create it. For `get`, `scan`, `stats`, `verify` and `export`
+    /// also the URL of a published store
     #[arg(long, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
     /// Print JSON on standard output: one object, or one object per line for rows
@@ -67,17 +67,18 @@ struct Cli {
     /// Log more to standard error: once for info, twice for debug
     #[arg(long, help_heading = GLOBAL, action = ArgAction::Count)]
     verbose: u8,
-    /// Prefixes of keys that filters learn, so that `scan --prefix` skips what has no such key: fixed:BYTES, or delimited:BYTE:COUNT for
-    /// everything up to that many delimiters. Not stored: filters written without the option deny no prefix, and answers stay the same.
-    /// `rebuild-filters` with the option brings them back
+    /// Prefixes of keys that filters learn, so that `scan --prefix` skips what has no such key: fixed:BYTES,
+    /// or delimited:BYTE:COUNT for everything up to that many delimiters. Not stored: filters written without
+    /// the option deny no prefix, and answers stay the same. `rebuild-filters` with the option brings them
+    /// back
     #[arg(long, help_heading = GLOBAL, value_name = "RULE,…", env = "SIDEBLOOM_PREFIXES", value_delimiter = ',', value_parser = prefixes::parse)]
     prefixes: Vec<PrefixExtractor>,
-    /// Wait for a store or a guard that another process has open, for at most this many seconds, instead of failing at once [default
-    /// without a number: no limit]
+    /// Wait for a store or a guard that another process has open, for at most this many seconds, instead of
+    /// failing at once [default without a number: no limit]
     #[arg(long, help_heading = GLOBAL, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = wait::FOREVER, value_parser = Wait::parse)]
     wait: Option<Wait>,
-    /// Directory that keeps the filters and indexes of stores at URLs, each URL's in one of its own; by default below the user's cache
-    /// directory. 1 to 2 % of the data
+    /// Directory that keeps the filters and indexes of stores at URLs, each URL's in one of its own; by
+    /// default below the user's cache directory. 1 to 2 % of the data
     #[arg(long, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_REMOTE_CACHE")]
     remote_cache: Option<PathBuf>,
     #[command(subcommand)]

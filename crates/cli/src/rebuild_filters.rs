@@ -9,13 +9,15 @@ use std::ops::ControlFlow;
 
 /// Retune the filters, by bits per key, rate or memory
 ///
-/// Writes only sidecar files (NNNNNN.filter); segments keep their bytes. Filters that already fit are kept, so an interrupted run
-/// continues when you run it again. Segments written later get the filters of the policy that the store is opened with. Without an
-/// option: the library's default, 10 bits per key on average.
+/// Writes only sidecar files (NNNNNN.filter); segments keep their bytes. Filters that already fit are kept,
+/// so an interrupted run continues when you run it again. Segments written later get the filters of the
+/// policy that the store is opened with. Without an option: the library's default, 10 bits per key on
+/// average.
 #[derive(clap::Args)]
 #[group(multiple = false)]
 pub struct Args {
-    /// Bits per key, on average over the levels: with 8, about 0.8 % of absent keys pass; with 10, 0.2 %; with 14, 0.02 %
+    /// Bits per key, on average over the levels: with 8, about 0.8 % of absent keys pass; with 10, 0.2 %;
+    /// with 14, 0.02 %
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     bits_per_key: Option<f64>,
     /// False-positive rate of a lookup over all levels, as 0.001 or 0.1%, using as little memory as possible

@@ -6,9 +6,10 @@
 //! request = line LF                      otherwise: words, quoted where needed, as typed by hand
 //! ```
 //!
-//! The `redis-protocol` crate (6.0) does not fit. Its decoders restart whenever bytes arrive, so a large request in small pieces takes
-//! quadratic time; they follow nested arrays without a limit, allocate for each request as much as the client claims, and do not parse
-//! inline requests. This parser resumes where it stopped and holds one vector of ranges.
+//! The `redis-protocol` crate (6.0) does not fit. Its decoders restart whenever bytes arrive, so a large
+//! request in small pieces takes quadratic time; they follow nested arrays without a limit, allocate for each
+//! request as much as the client claims, and do not parse inline requests. This parser resumes where it
+//! stopped and holds one vector of ranges.
 
 use std::ops::Range;
 
@@ -24,7 +25,8 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For an authenticated client. The count is Redis' own limit; the sizes leave room for a batch of 200,000 titles.
+    /// For an authenticated client. The count is Redis' own limit; the sizes leave room for a batch of
+    /// 200,000 titles.
     pub const FULL: Limits = Limits { args: 1 << 20, bulk: 1 << 20, request: 16 << 20 };
     /// Before the password is given; Redis' own limits.
     pub const UNAUTHENTICATED: Limits = Limits { args: 10, bulk: 16 << 10, request: 64 << 10 };
@@ -34,7 +36,8 @@ const LINE_MAX: usize = 64 << 10;
 /// Longest number, with its mark and line end.
 const NUMBER_LINE_MAX: usize = 32;
 
-/// Finds one request after another. Positions are relative to the start of the buffer passed to [`next`](Self::next).
+/// Finds one request after another. Positions are relative to the start of the buffer passed to
+/// [`next`](Self::next).
 #[derive(Default)]
 pub struct Parser {
     state: State,
@@ -64,8 +67,8 @@ fn fail<T>(what: impl Into<String>) -> Result<T, ProtocolError> {
 }
 
 impl Parser {
-    /// Continues parsing `buffer`. `true` when a request is complete: until the next call, its arguments (at least one) can be
-    /// [lent](Self::lend). Escapes in an inline request are replaced within the buffer.
+    /// Continues parsing `buffer`. `true` when a request is complete: until the next call, its arguments (at
+    /// least one) can be [lent](Self::lend). Escapes in an inline request are replaced within the buffer.
     ///
     /// # Errors
     /// The protocol error, in Redis' words. The parser cannot continue after it.
@@ -144,7 +147,8 @@ impl Parser {
         }
     }
 
-    /// The positions of the arguments that [`next`](Self::next) found. [Give them back](Self::give_back) to reuse the memory.
+    /// The positions of the arguments that [`next`](Self::next) found. [Give them back](Self::give_back) to
+    /// reuse the memory.
     pub fn lend(&mut self) -> Vec<Range<usize>> {
         std::mem::take(&mut self.args)
     }
@@ -154,7 +158,8 @@ impl Parser {
         self.args = args;
     }
 
-    /// The number of bytes at the start of the buffer that belong to complete requests. The caller must remove them.
+    /// The number of bytes at the start of the buffer that belong to complete requests. The caller must
+    /// remove them.
     pub fn take_consumed(&mut self) -> usize {
         let complete = match self.state {
             State::Start => self.at,
@@ -206,8 +211,9 @@ impl Parser {
     }
 }
 
-/// Splits a line into words as Redis does: separated by spaces; `"with \n \r \t \b \a \\ \" \xHH"`, `'with \' only'`. Escapes are
-/// replaced in place, which never makes a word longer. `false` when a quote is not closed, or is not followed by a space.
+/// Splits a line into words as Redis does: separated by spaces; `"with \n \r \t \b \a \\ \" \xHH"`,
+/// `'with \' only'`. Escapes are replaced in place, which never makes a word longer. `false` when a quote is
+/// not closed, or is not followed by a space.
 fn split_words(line: &mut [u8], mut word: impl FnMut(Range<usize>)) -> bool {
     let (mut read, mut write) = (0, 0);
     let at = |line: &[u8], i: usize| line.get(i).copied();

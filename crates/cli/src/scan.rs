@@ -11,8 +11,8 @@ use std::ops::Bound;
 
 /// Print rows in key order
 ///
-/// Prints one row per line as KEY TAB VALUE, escaped as described in `sidebloom --help`; `load --format scan` reads it
-/// back exactly. Exits 1 if the range has no rows.
+/// Prints one row per line as KEY TAB VALUE, escaped as described in `sidebloom --help`; `load --format scan`
+/// reads it back exactly. Exits 1 if the range has no rows.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only keys that start with this
@@ -33,8 +33,9 @@ pub struct Args {
     /// Print keys without values
     #[arg(long)]
     keys_only: bool,
-    /// Go on behind what cannot be read. Names it on standard error with the keys that may be missing, and exits 2. Older rows of
-    /// these keys are left out, because what cannot be read may overwrite or delete them
+    /// Go on behind what cannot be read. Names it on standard error with the keys that may be missing, and
+    /// exits 2. Older rows of these keys are left out, because what cannot be read may overwrite or delete
+    /// them
     #[arg(long)]
     skip_damaged: bool,
     /// Range keys are given, and rows printed, as hex digits
@@ -61,9 +62,10 @@ impl Args {
         if self.skip_damaged {
             range = range.skip_damaged(&damage.skipped);
         }
-        let rows = match self.reverse {
-            true => self.print(cx, range.rev(), &mut damage)?,
-            false => self.print(cx, range, &mut damage)?,
+        let rows = if self.reverse {
+            self.print(cx, range.rev(), &mut damage)?
+        } else {
+            self.print(cx, range, &mut damage)?
         };
         let parts = match damage.parts {
             0 => return Ok(Outcome::found(rows > 0)),
@@ -92,8 +94,8 @@ impl Args {
     }
 }
 
-/// Why no key at all can be in the range, which nobody asks for on purpose. An end that equals the start is not reported: scripts that
-/// divide a range get there.
+/// Why no key at all can be in the range, which nobody asks for on purpose. An end that equals the start is
+/// not reported: scripts that divide a range get there.
 fn mistake(prefix: Option<&[u8]>, from: Option<&[u8]>, to: Option<&[u8]>) -> Option<&'static str> {
     if from.zip(to).is_some_and(|(from, to)| to < from) {
         return Some(
@@ -124,7 +126,8 @@ impl Damage {
     }
 }
 
-/// The intersection of all options; `None` when it is empty. An inverted range is empty rather than an error, as in SQL.
+/// The intersection of all options; `None` when it is empty. An inverted range is empty rather than an error,
+/// as in SQL.
 fn bounds(prefix: Option<Vec<u8>>, from: Option<Vec<u8>>, to: Option<Vec<u8>>) -> Option<Bounds> {
     let prefix = prefix.unwrap_or_default();
     let start = from.unwrap_or_default().max(prefix.clone());

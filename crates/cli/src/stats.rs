@@ -11,11 +11,12 @@ use std::io::Write;
 
 /// Print the contents and false-positive rates of each level
 ///
-/// Observed rates cover this run only, so a store that was just opened has none; --probe looks up absent keys first.
+/// Observed rates cover this run only, so a store that was just opened has none; --probe looks up absent keys
+/// first.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Look up this many absent keys first: present keys with a suffix, spread over the whole store. Reads every key, more than
-    /// once if the store has fewer
+    /// Look up this many absent keys first: present keys with a suffix, spread over the whole store. Reads
+    /// every key, more than once if the store has fewer
     #[arg(long, value_name = "N", default_value_t = 0)]
     probe: u64,
 }
@@ -87,8 +88,9 @@ impl Args {
     }
 }
 
-/// Picks keys evenly from the store and looks each up with a unique suffix, so that it falls into the same segments and is (almost
-/// certainly) absent. Passes over the keys until it has made `probes` lookups. Returns their number: fewer only in an empty store.
+/// Picks keys evenly from the store and looks each up with a unique suffix, so that it falls into the same
+/// segments and is (almost certainly) absent. Passes over the keys until it has made `probes` lookups.
+/// Returns their number: fewer only in an empty store.
 fn ask_for_absent_keys(db: &Db, probes: u64) -> Result<u64, Failure> {
     let keys: u64 = db.stats().levels.iter().map(|level| level.keys).sum();
     let bar = progress::bar("looking up absent keys", probes);

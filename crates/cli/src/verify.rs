@@ -8,8 +8,8 @@ use std::io::Write;
 
 /// Check every checksum, every key against its filter, and the manifest against the files
 ///
-/// Prints one line per problem and exits 2 when data is damaged. Missing and unusable filters are listed too, but are not damage: they
-/// are rebuilt when the store is next opened for writing.
+/// Prints one line per problem and exits 2 when data is damaged. Missing and unusable filters are listed too,
+/// but are not damage: they are rebuilt when the store is next opened for writing.
 #[derive(clap::Args)]
 pub struct Args {}
 

@@ -26,8 +26,8 @@ impl WorkDir {
         Self::create_temporary(Self::temporary_path(name))
     }
 
-    /// The path of a temporary directory to be. If the default directory for temporary files is in memory, it is in /var/tmp, which
-    /// survives reboots and so is on disk.
+    /// The path of a temporary directory to be. If the default directory for temporary files is in memory, it
+    /// is in /var/tmp, which survives reboots and so is on disk.
     pub fn temporary_path(name: &str) -> PathBuf {
         let places = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
         let place =
@@ -72,7 +72,8 @@ impl Drop for WorkDir {
     }
 }
 
-/// Removes a directory. The store may still be writing when a signal arrives; a retry removes files created in the meantime.
+/// Removes a directory. The store may still be writing when a signal arrives; a retry removes files created
+/// in the meantime.
 fn remove(path: &Path) {
     for _ in 0..20 {
         if fs::remove_dir_all(path).is_ok() || !path.exists() {

@@ -25,8 +25,8 @@ impl BuiltFilter {
     /// Builds a filter of `spec` from the hashes of all keys. The same hashes give the same bytes.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for bits per key outside the limits of [`sizing`](crate::sizing), [`Error::TooManyKeys`] and
-    /// [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for bits per key outside the limits of [`sizing`](crate::sizing),
+    /// [`Error::TooManyKeys`] and [`Error::OutOfMemory`].
     pub fn build(spec: FilterSpec, hashes: &[u64]) -> Result<Self> {
         match spec {
             FilterSpec::BlockedBloom { bits_per_key } => {
@@ -37,8 +37,9 @@ impl BuiltFilter {
         }
     }
 
-    /// Builds a parity filter with so many keys per line on average. Fewer than [`Width::keys_per_line`] give it a size and a rate between
-    /// those of this width and of the next: a fifth fewer halve the rate. More keys per line would only be bumped.
+    /// Builds a parity filter with so many keys per line on average. Fewer than [`Width::keys_per_line`] give
+    /// it a size and a rate between those of this width and of the next: a fifth fewer halve the rate. More
+    /// keys per line would only be bumped.
     ///
     /// # Errors
     /// As for [`build`](Self::build). The keys per line must be from 1 to those of the width.
@@ -71,8 +72,8 @@ impl BuiltFilter {
         }
     }
 
-    /// The expected false-positive rate, 0 to 1. For a parity filter, it is computed from what each line reports of itself, which reads
-    /// every line.
+    /// The expected false-positive rate, 0 to 1. For a parity filter, it is computed from what each line
+    /// reports of itself, which reads every line.
     pub fn expected_fpr(&self) -> f64 {
         match self.kind {
             FilterKind::BlockedBloom { k } => sizing::blocked_fpr(self.keys, self.lines.len() as u64, k),
@@ -94,7 +95,8 @@ impl BuiltFilter {
         }
     }
 
-    /// The first of `hashes` that this filter denies. On sound hardware this is `None` for the hashes that the filter was built from.
+    /// The first of `hashes` that this filter denies. On sound hardware this is `None` for the hashes that
+    /// the filter was built from.
     pub fn first_denied(&self, hashes: &[u64]) -> Option<u64> {
         let prober = Prober::new(self.kind);
         let mut verdicts = Vec::new();

@@ -1,4 +1,5 @@
-//! The encoding of stored bytes: little-endian integers, LEB128 varints and CRC-32. No other module deals with byte order or CRC-32.
+//! The encoding of stored bytes: little-endian integers, LEB128 varints and CRC-32. No other module deals
+//! with byte order or CRC-32.
 
 /// CRC-32 (IEEE) of `parts` in order: the checksum of records, blocks and headers.
 pub fn crc32(parts: &[&[u8]]) -> u32 {
@@ -72,7 +73,8 @@ impl Encode for Vec<u8> {
     }
 }
 
-/// The integer of `width` bytes (0 to 8) at `at`, little-endian. Bytes beyond the end of `bytes` read as zero.
+/// The integer of `width` bytes (0 to 8) at `at`, little-endian. Bytes beyond the end of `bytes` read as
+/// zero.
 #[inline]
 pub fn uint_at(bytes: &[u8], at: usize, width: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();

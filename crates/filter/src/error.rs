@@ -80,7 +80,8 @@ pub enum Error {
         /// The version that this build reads.
         supported: u32,
     },
-    /// The filter has a code that this build does not know, and its checksum matches. A newer version wrote it; it is not damaged.
+    /// The filter has a code that this build does not know, and its checksum matches. A newer version wrote
+    /// it; it is not damaged.
     #[error(
         "the filter has {what} at offset {offset}, which this version does not know: it was written by a newer version; use a newer build"
     )]

@@ -1,13 +1,16 @@
-//! Key hashes: the 64-bit hash that all filters of a lookup share, the 128-bit hashes of stand-alone filters and guards, and digests.
+//! Key hashes: the 64-bit hash that all filters of a lookup share, the 128-bit hashes of stand-alone filters
+//! and guards, and digests.
 //!
-//! XXH3 is fast, but its seed does not protect against chosen keys: keys of 17 to 240 bytes are mixed by products of
-//! (word ^ (secret + seed)) and (word ^ (secret - seed)), whose structure does not depend on the seed. Without knowing the seed, one can
-//! choose about 2^17 keys of which two collide in 64 and 128 bits for most seeds: `tests/guard/chosen_keys.rs` does it.
-//! XXH3 is therefore used only where a collision costs time, never where it could change an answer. SipHash-1-3 under a secret 128-bit key
-//! (Aumasson and Bernstein, "SipHash: a fast short-input PRF", 2012) is a pseudorandom function: to someone without the key, chosen keys
-//! collide no more often than random ones.
+//! XXH3 is fast, but its seed does not protect against chosen keys: keys of 17 to 240 bytes are mixed by
+//! products of (word ^ (secret + seed)) and (word ^ (secret - seed)), whose structure does not depend on the
+//! seed. Without knowing the seed, one can choose about 2^17 keys of which two collide in 64 and 128 bits for
+//! most seeds: `tests/guard/chosen_keys.rs` does it. XXH3 is therefore used only where a collision costs
+//! time, never where it could change an answer. SipHash-1-3 under a secret 128-bit key (Aumasson and
+//! Bernstein, "SipHash: a fast short-input PRF", 2012) is a pseudorandom function: to someone without the
+//! key, chosen keys collide no more often than random ones.
 //!
-//! The functions are frozen: stored filters depend on their output, so the golden vectors below must never change.
+//! The functions are frozen: stored filters depend on their output, so the golden vectors below must never
+//! change.
 
 use crate::error::{Error, Result};
 use siphasher::{sip, sip128};
@@ -17,13 +20,13 @@ use xxhash_rust::xxh3::{xxh3_64, xxh3_64_with_seed, xxh3_128_with_seed};
 /// The function that hashes the keys of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum KeyHash {
-    /// XXH3 with a random 64-bit seed. An attacker who chooses keys can make some of them collide without knowing the seed. In a store, a
-    /// collision costs a block read, and changes no answer.
+    /// XXH3 with a random 64-bit seed. An attacker who chooses keys can make some of them collide without
+    /// knowing the seed. In a store, a collision costs a block read, and changes no answer.
     #[default]
     Xxh3,
-    /// SipHash-1-3 under a secret random 128-bit key. Nobody without the key can choose keys that collide. A 64-bit
-    /// hash of a 24-byte key takes 10.0 ns instead of 1.9, a 128-bit hash 13.5 ns instead of 3.3 (Intel Xeon, Sapphire
-    /// Rapids; the fastest samples of `cargo bench -p micro --bench parts -- hash`).
+    /// SipHash-1-3 under a secret random 128-bit key. Nobody without the key can choose keys that collide. A
+    /// 64-bit hash of a 24-byte key takes 10.0 ns instead of 1.9, a 128-bit hash 13.5 ns instead of 3.3
+    /// (Intel Xeon, Sapphire Rapids; the fastest samples of `cargo bench -p micro --bench parts -- hash`).
     SipHash13,
 }
 
@@ -100,7 +103,8 @@ impl KeyHasher {
         }
     }
 
-    /// The stored form: the code of the function, and the key. It contains SipHash's secret key: write it to files only.
+    /// The stored form: the code of the function, and the key. It contains SipHash's secret key: write it to
+    /// files only.
     pub fn to_code(self) -> (u8, [u64; 2]) {
         let code = match self.function {
             KeyHash::Xxh3 => XXH3_64,
@@ -119,12 +123,14 @@ impl KeyHasher {
     }
 }
 
-/// The code of 64-bit XXH3 in every file format. Codes 2 and 3 belong to stand-alone filters ([`format::kind`](crate::format::kind)).
+/// The code of 64-bit XXH3 in every file format. Codes 2 and 3 belong to stand-alone filters
+/// ([`format::kind`](crate::format::kind)).
 pub const XXH3_64: u8 = 1;
 /// The code of SipHash-1-3, with 64 or 128 bits, in every file format.
 pub const SIPHASH_1_3: u8 = 4;
 
-/// Whether a code is none of a hash of this version or an earlier one: then a newer version gave it to a hash.
+/// Whether a code is none of a hash of this version or an earlier one: then a newer version gave it to a
+/// hash.
 pub fn is_newer_code(code: u8) -> bool {
     code > SIPHASH_1_3
 }
@@ -148,14 +154,16 @@ pub fn hash_key(key: &[u8], seed: u64) -> u64 {
     xxh3_64_with_seed(key, seed)
 }
 
-/// Both halves, low first, of the seeded 128-bit XXH3 of a key, for filters that derive many positions from one hash. Also frozen.
+/// Both halves, low first, of the seeded 128-bit XXH3 of a key, for filters that derive many positions from
+/// one hash. Also frozen.
 #[inline]
 pub fn hash_key_128(key: &[u8], seed: u64) -> (u64, u64) {
     let both = xxh3_128_with_seed(key, seed);
     (both as u64, (both >> 64) as u64)
 }
 
-/// The checksum for large byte ranges, such as the lines of a filter or a whole segment: 64-bit XXH3 without a seed.
+/// The checksum for large byte ranges, such as the lines of a filter or a whole segment: 64-bit XXH3 without
+/// a seed.
 pub fn digest(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
@@ -181,7 +189,8 @@ impl Digest {
     }
 }
 
-/// A random number for unique ids, from the hash keys of the standard library, which the operating system seeds. Not for secrets.
+/// A random number for unique ids, from the hash keys of the standard library, which the operating system
+/// seeds. Not for secrets.
 pub fn random_u64() -> u64 {
     if cfg!(fuzzing) {
         return 1; // So that what the fuzzer finds happens again.
@@ -226,8 +235,9 @@ mod tests {
         assert_eq!(hash_key_128(b"", 0), (0x6001_c324_468d_497f, 0x99aa_06d3_0147_98d8));
     }
 
-    /// The reference's key 00 01 … 0f and its input 00 01 … 0e. The values are those of another implementation, which gives SipHash-2-4 the
-    /// published a129ca6149be45e5 (64 bits, 15 bytes) and a3817f04ba25a8e66df67214c7550293 (128 bits, empty).
+    /// The reference's key 00 01 … 0f and its input 00 01 … 0e. The values are those of another
+    /// implementation, which gives SipHash-2-4 the published a129ca6149be45e5 (64 bits, 15 bytes) and
+    /// a3817f04ba25a8e66df67214c7550293 (128 bits, empty).
     #[test]
     fn golden_vectors_of_siphash_are_frozen() {
         let hasher = KeyHasher::siphash13([0x0706_0504_0302_0100, 0x0f0e_0d0c_0b0a_0908]);

@@ -3,15 +3,16 @@
 use crate::line::AtomicLine;
 use std::ops::Range;
 
-/// The smallest allocation that asks for huge pages: two of 2 MiB. With them, probes of an 8 MiB filter took a sixth less time
-/// (`-- others` of the filter benchmark).
+/// The smallest allocation that asks for huge pages: two of 2 MiB. With them, probes of an 8 MiB filter took
+/// a sixth less time (`-- others` of the filter benchmark).
 pub(crate) const MIN_BYTES: usize = 4 << 20;
 
 /// Smallest memory whose pages are given back: less than that is not worth a system call.
 #[cfg(target_os = "linux")]
 const GIVEN_BACK_MIN_BYTES: usize = 64 << 10;
 
-/// Gives the whole pages of large memory back to the kernel: from now on they read as zeros. Returns the lines that are zero by that.
+/// Gives the whole pages of large memory back to the kernel: from now on they read as zeros. Returns the
+/// lines that are zero by that.
 pub(crate) fn zero_pages(memory: &[AtomicLine]) -> Range<usize> {
     #[cfg(target_os = "linux")]
     {
@@ -21,7 +22,8 @@ pub(crate) fn zero_pages(memory: &[AtomicLine]) -> Range<usize> {
         let skipped = start.align_offset(PAGE);
         if bytes >= GIVEN_BACK_MIN_BYTES + PAGE {
             let whole = (bytes - skipped) / PAGE * PAGE;
-            // SAFETY: the range lies within the memory, which consists of atomics: others may change them at any time, and zero is valid.
+            // SAFETY: the range lies within the memory, which consists of atomics: others may change them at
+            // any time, and zero is valid.
             let given_back =
                 unsafe { libc::madvise(start.add(skipped).cast_mut().cast(), whole, libc::MADV_DONTNEED) };
             if given_back == 0 {
@@ -34,7 +36,8 @@ pub(crate) fn zero_pages(memory: &[AtomicLine]) -> Range<usize> {
     0..0
 }
 
-/// Asks the kernel for huge pages under the whole capacity of a vector. This is advice only, and the kernel may ignore it.
+/// Asks the kernel for huge pages under the whole capacity of a vector. This is advice only, and the kernel
+/// may ignore it.
 pub(crate) fn advise_huge_pages<T>(memory: &Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -44,7 +47,8 @@ pub(crate) fn advise_huge_pages<T>(memory: &Vec<T>) {
         let skipped = start.align_offset(PAGE);
         if bytes >= MIN_BYTES + PAGE {
             let whole = (bytes - skipped) / PAGE * PAGE;
-            // SAFETY: the range lies within the vector's own allocation, and the advice changes no byte of it.
+            // SAFETY: the range lies within the vector's own allocation, and the advice changes no byte of
+            // it.
             let _ =
                 unsafe { libc::madvise(start.add(skipped).cast_mut().cast(), whole, libc::MADV_HUGEPAGE) };
         }

@@ -29,7 +29,8 @@ impl Isa {
         detected.into_iter().flatten().map(Isa)
     }
 
-    /// The fastest instruction set. The standard library caches detection, but hot code should still keep the value.
+    /// The fastest instruction set. The standard library caches detection, but hot code should still keep the
+    /// value.
     pub fn best() -> Isa {
         Isa::available().last().unwrap_or(Isa::SCALAR)
     }
@@ -71,8 +72,8 @@ fn has_avx512() -> bool {
         && has!("gfni")
 }
 
-/// `on_isa!(isa, module => expression)` evaluates the expression with `module` naming the sibling module compiled for `isa`: `scalar`, `avx2`
-/// or `avx512`.
+/// `on_isa!(isa, module => expression)` evaluates the expression with `module` naming the sibling module
+/// compiled for `isa`: `scalar`, `avx2` or `avx512`.
 macro_rules! on_isa {
     ($isa:expr, $module:ident => $body:expr) => {
         match $isa.instructions() {

@@ -6,7 +6,8 @@ use crate::parity::width::{Levels, Width};
 /// What to build.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FilterSpec {
-    /// A blocked Bloom filter with this many bits per key ([`sizing::MIN_BITS_PER_KEY`] to [`sizing::MAX_BITS_PER_KEY`]).
+    /// A blocked Bloom filter with this many bits per key ([`sizing::MIN_BITS_PER_KEY`] to
+    /// [`sizing::MAX_BITS_PER_KEY`]).
     BlockedBloom {
         /// Filter bits per key.
         bits_per_key: f64,

@@ -1,5 +1,6 @@
-//! Filters for approximate membership: has this key been added? The answer is [`Verdict::Absent`], which is certain, or
-//! [`Verdict::Maybe`], which is wrong for a small share of absent keys. A key that was added is never absent.
+//! Filters for approximate membership: has this key been added? The answer is [`Verdict::Absent`], which is
+//! certain, or [`Verdict::Maybe`], which is wrong for a small share of absent keys. A key that was added is
+//! never absent.
 //!
 //! ```
 //! use sidebloom_filter::{AnyFilter, FilterSpec, LineFilter, Verdict, Width};
@@ -26,15 +27,17 @@
 //! | [`NoisyBloom`] | several parties hold parts, and each part alone must reveal little |
 //!
 //! [`AnyFilter`] is any of these except the noisy one (whose parts are [`Bloom`] filters): it has a wire form
-//! ([`send_filter`]) and a file form ([`format`](mod@format)). Inserting never degrades the false-positive rate
-//! silently: a full filter refuses new keys with [`Error::Full`].
+//! ([`send_filter`]) and a file form ([`format`](mod@format)). Inserting never degrades the false-positive
+//! rate silently: a full filter refuses new keys with [`Error::Full`].
 //!
 //! # Lower-level parts
-//! The filters of a store's segments share one 64-bit hash per lookup ([`KeyHasher`]). Such a filter is an array of 64-byte lines and a
-//! [`FilterKind`] that says how to read them. A [`FilterSpec`] says what to build, [`BuiltFilter`] is the result, and a [`Prober`]
-//! probes any array of lines, wherever it is stored. [`AtomicBloom`] takes inserts and probes from many threads.
+//! The filters of a store's segments share one 64-bit hash per lookup ([`KeyHasher`]). Such a filter is an
+//! array of 64-byte lines and a [`FilterKind`] that says how to read them. A [`FilterSpec`] says what to
+//! build, [`BuiltFilter`] is the result, and a [`Prober`] probes any array of lines, wherever it is stored.
+//! [`AtomicBloom`] takes inserts and probes from many threads.
 //!
-//! This crate opens no files. [`sidebloom`](https://docs.rs/sidebloom) adds the files, and a key-value store around them.
+//! This crate opens no files. [`sidebloom`](https://docs.rs/sidebloom) adds the files, and a key-value store
+//! around them.
 
 pub mod blocked;
 mod built;
@@ -69,8 +72,8 @@ mod all_kinds;
 #[path = "../../../fixtures/golden.rs"]
 mod golden;
 #[cfg(test)]
-#[path = "../../../tests/support/sized.rs"]
-mod sized;
+#[path = "../../../tests/support/test_length.rs"]
+mod test_length;
 
 pub use blocked::{AtomicBloom, sizing};
 pub use built::BuiltFilter;

@@ -1,10 +1,11 @@
 //! Lines, the unit of memory of every filter, and the line of a hash.
 //!
 //! # From a hash to a line (frozen: stored filters depend on it)
-//! The line is the *multiply-shift range* of the hash, `(hash × lines) >> 64` (Lemire, "Fast random integer generation in an
-//! interval", 2019): it depends on the high bits, is even for any number of lines, and takes no division. Positions within the
-//! line come from other bits. [`blocked`](crate::blocked) takes the low 32 bits; with at most 2³² lines, the hashes that share a
-//! line still take every value of them. [`parity`](crate::parity) takes the fraction that the shift drops and a mix of all bits.
+//! The line is the *multiply-shift range* of the hash, `(hash × lines) >> 64` (Lemire, "Fast random integer
+//! generation in an interval", 2019): it depends on the high bits, is even for any number of lines, and takes
+//! no division. Positions within the line come from other bits. [`blocked`](crate::blocked) takes the low 32
+//! bits; with at most 2³² lines, the hashes that share a line still take every value of them.
+//! [`parity`](crate::parity) takes the fraction that the shift drops and a mix of all bits.
 
 use std::sync::atomic::AtomicU64;
 
@@ -14,7 +15,8 @@ pub const LINE_BYTES: usize = 64;
 /// The size of a line in bits.
 pub const LINE_BITS: usize = 8 * LINE_BYTES;
 
-/// The most lines of one filter (256 GiB). The line depends on the high 32 bits of a hash, so the low 32 bits stay free.
+/// The most lines of one filter (256 GiB). The line depends on the high 32 bits of a hash, so the low 32 bits
+/// stay free.
 pub const MAX_LINES: u64 = 1 << 32;
 
 /// One line: 512 bits. Bit `p` is bit `p % 8` of byte `p / 8`.

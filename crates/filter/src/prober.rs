@@ -9,8 +9,8 @@ use crate::probe_fns::ProbeFns;
 use crate::verdict::Verdict;
 use crate::{blocked, parity};
 
-/// Probes lines that are stored elsewhere: in a mapped file, or in a [`BuiltFilter`](crate::BuiltFilter). A prober is small and [`Copy`],
-/// so it can be kept next to its lines.
+/// Probes lines that are stored elsewhere: in a mapped file, or in a [`BuiltFilter`](crate::BuiltFilter). A
+/// prober is small and [`Copy`], so it can be kept next to its lines.
 #[derive(Debug, Clone, Copy)]
 pub struct Prober {
     kind: FilterKind,
@@ -43,7 +43,8 @@ impl Prober {
         self.kind
     }
 
-    /// Prefetches the line that [`probe`](Self::probe) will read first. Issue all prefetches of a lookup before its first probe.
+    /// Prefetches the line that [`probe`](Self::probe) will read first. Issue all prefetches of a lookup
+    /// before its first probe.
     #[inline]
     pub fn prefetch(&self, lines: &[Line], hash: u64) {
         if let Some((line, _)) = self.first_line(lines, hash) {
@@ -68,8 +69,8 @@ impl Prober {
         Some((lines.get((product >> 64) as usize)?, product as u64))
     }
 
-    /// Whether the line that is read first is enough to know at once that the hash was not added, as it is for 95 % of the absent ones. If
-    /// not, [`probe`](Self::probe) decides.
+    /// Whether the line that is read first is enough to know at once that the hash was not added, as it is
+    /// for 95 % of the absent ones. If not, [`probe`](Self::probe) decides.
     #[inline(always)]
     pub fn denies(&self, lines: &[Line], hash: &ProbeHash) -> bool {
         // SAFETY: as in `probe`.
@@ -85,9 +86,9 @@ impl Prober {
         Verdict::of(present)
     }
 
-    /// Like [`probe`](Self::probe), for lines that may not all be trusted: calls `believe` with the number of each line
-    /// before reading it. Returns `None` as soon as `believe` returns false. A bumped key of a parity filter has a line
-    /// in more than one level.
+    /// Like [`probe`](Self::probe), for lines that may not all be trusted: calls `believe` with the number of
+    /// each line before reading it. Returns `None` as soon as `believe` returns false. A bumped key of a
+    /// parity filter has a line in more than one level.
     pub fn probe_believed(
         &self,
         lines: &[Line],
@@ -104,8 +105,8 @@ impl Prober {
         }
     }
 
-    /// Probes for many hashes and appends the verdicts in order. Each line is prefetched some hashes before it is read, so that
-    /// cache misses overlap: the more hashes in one call, the better.
+    /// Probes for many hashes and appends the verdicts in order. Each line is prefetched some hashes before
+    /// it is read, so that cache misses overlap: the more hashes in one call, the better.
     pub fn probe_many(&self, lines: &[Line], hashes: &[u64], verdicts: &mut Vec<Verdict>) {
         let before = verdicts.len();
         verdicts.resize(before + hashes.len(), Verdict::Maybe);

@@ -1,10 +1,12 @@
-//! A follower's triggers in the catalog, found by the numbers of the table and the column, which no rename changes.
+//! A follower's triggers in the catalog, found by the numbers of the table and the column, which no rename
+//! changes.
 
 use crate::table::{Table, quoted};
 use crate::trust;
 use postgres::{Client, Error, GenericClient};
 
-/// The schema that now has the triggers' function; `None` without triggers. A role that may create triggers on the table has its own functions.
+/// The schema that now has the triggers' function; `None` without triggers. A role that may create triggers
+/// on the table has its own functions.
 pub fn home(client: &mut Client, table: &Table) -> Result<Option<String>, Error> {
     let home = "SELECT n.nspname::text FROM pg_trigger t JOIN pg_proc p ON p.oid = t.tgfoid
                 JOIN pg_namespace n ON n.oid = p.pronamespace JOIN pg_class c ON c.oid = t.tgrelid
@@ -18,15 +20,16 @@ pub fn home(client: &mut Client, table: &Table) -> Result<Option<String>, Error>
 pub struct Catalog {
     /// Why changes bypass the outbox, or others write to it, if so, and what to do.
     pub gap: Option<String>,
-    /// Differs whenever changes may have bypassed it: when a trigger is disabled, enabled or recreated, when a partition is added or
-    /// removed, and when an enum label is renamed, which renames keys without touching their rows.
+    /// Differs whenever changes may have bypassed it: when a trigger is disabled, enabled or recreated, when
+    /// a partition is added or removed, and when an enum label is renamed, which renames keys without
+    /// touching their rows.
     pub version: String,
     /// The names of schema, table and column now; `None` when one of them was dropped.
     pub names: Option<[String; 3]>,
 }
 
-/// Every change to a trigger changes its row's `xmin`. Row triggers are cloned to partitions; before version 15, the
-/// clones fire only in the replication roles `origin` and `local`.
+/// Every change to a trigger changes its row's `xmin`. Row triggers are cloned to partitions; before version
+/// 15, the clones fire only in the replication roles `origin` and `local`.
 const CATALOG: &str = "
     WITH RECURSIVE tree AS (
         SELECT $1::oid AS relid
@@ -85,7 +88,8 @@ pub fn look(client: &mut impl GenericClient, table: &Table) -> Result<Catalog, E
     Ok(Catalog { gap, version, names })
 }
 
-/// The schemas and prefixes of what is installed for a column that has this name, or had it at installation. `schema` is optional.
+/// The schemas and prefixes of what is installed for a column that has this name, or had it at installation.
+/// `schema` is optional.
 pub fn find(
     client: &mut Client,
     schema: Option<&str>,

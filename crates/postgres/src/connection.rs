@@ -15,9 +15,10 @@ pub struct SearchPath {
     pub schemas: Vec<String>,
 }
 
-/// Connects. Rows that a policy hides from the role are an error on this connection, not missing keys. Names without a schema are the
-/// server's own: a role that may create objects in a schema of the path could otherwise put a better match for a function or an operator
-/// there, and it would run as the role that connects.
+/// Connects. Rows that a policy hides from the role are an error on this connection, not missing keys. Names
+/// without a schema are the server's own: a role that may create objects in a schema of the path could
+/// otherwise put a better match for a function or an operator there, and it would run as the role that
+/// connects.
 pub fn open_session(
     connect: impl FnOnce() -> Result<Client, postgres::Error>,
 ) -> Result<(Client, SearchPath), postgres::Error> {
@@ -89,8 +90,9 @@ impl Address {
     }
 }
 
-/// Connects to the server at `url` as [`PostgresSource::connect`](crate::PostgresSource::connect) does, with TLS if the parameters ask for
-/// it or the server offers it; for the transactions of [`commit`](crate::commit).
+/// Connects to the server at `url` as [`PostgresSource::connect`](crate::PostgresSource::connect) does, with
+/// TLS if the parameters ask for it or the server offers it; for the transactions of
+/// [`commit`](crate::commit).
 ///
 /// # Errors
 /// [`Error::InvalidArgument`] for a malformed `url`, [`Error::Database`] when there is no connection.
@@ -99,11 +101,13 @@ pub fn connect(url: &str) -> Result<Client> {
     address.connect().map_err(|error| failed(&address.name, &error))
 }
 
-/// The parser's message. It names an option that it does not know, which may be a part of a password that was not quoted.
+/// The parser's message. It names an option that it does not know, which may be a part of a password that was
+/// not quoted.
 fn without_secrets(url: &str, message: String) -> String {
-    match url.contains("password") || url.contains('@') {
-        true => "it cannot be read, perhaps because a value has to be quoted or percent-encoded (the address is not shown, because it has a password)".into(),
-        false => message,
+    if url.contains("password") || url.contains('@') {
+        "it cannot be read, perhaps because a value has to be quoted or percent-encoded (the address is not shown, because it has a password)".into()
+    } else {
+        message
     }
 }
 

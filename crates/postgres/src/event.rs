@@ -16,7 +16,8 @@ pub enum FollowEvent {
         inserted: u64,
         /// Rows removed.
         removed: u64,
-        /// Age of the oldest of these changes, in seconds, by the server's clock: how far the guard was behind.
+        /// Age of the oldest of these changes, in seconds, by the server's clock: how far the guard was
+        /// behind.
         lag_seconds: f64,
     },
     /// Every visible change is in the guard.
@@ -29,7 +30,8 @@ pub enum FollowEvent {
         /// What is wrong.
         reason: String,
     },
-    /// The table or the column was renamed. The follower continues under the new name; a new follower must be given it.
+    /// The table or the column was renamed. The follower continues under the new name; a new follower must be
+    /// given it.
     Renamed {
         /// SCHEMA.TABLE.
         table: String,

@@ -24,13 +24,14 @@ const LOOK: Duration = Duration::from_millis(2);
 type Flow = ControlFlow<()>;
 
 impl PostgresSource {
-    /// Applies every change of the table to the guard, until `report` breaks. First refreshes the guard if it has not followed this
-    /// outbox up to now. Reconnects when the connection is lost; meanwhile the guard answers as of the last change.
+    /// Applies every change of the table to the guard, until `report` breaks. First refreshes the guard if it
+    /// has not followed this outbox up to now. Reconnects when the connection is lost; meanwhile the guard
+    /// answers as of the last change.
     ///
     /// # Errors
-    /// [`Error::Database`] when the triggers or the column are missing, when another guard takes over the outbox, or
-    /// for an error of the server that a retry would not change; the errors of [`Guard::write`] and [`Guard::refresh`].
-    /// The guard stays consistent and can follow again.
+    /// [`Error::Database`] when the triggers or the column are missing, when another guard takes over the
+    /// outbox, or for an error of the server that a retry would not change; the errors of [`Guard::write`]
+    /// and [`Guard::refresh`]. The guard stays consistent and can follow again.
     pub fn follow(
         &mut self,
         guard: &Guard,
@@ -54,10 +55,11 @@ impl PostgresSource {
             });
             let mut error = match outcome {
                 Ok(()) => return Ok(()),
-                // The statement may have failed on something renamed or dropped since the last check: check now, then continue.
+                // The statement may have failed on something renamed or dropped since the last check: check
+                // now, then continue.
                 Err(error) if self.is_connected() => {
                     if std::mem::replace(&mut has_failed, true)
-                        || !(self.has_moved()? || self.is_outdated()?)
+                        || !(self.take_new_home()? || self.is_outdated()?)
                     {
                         return Err(error);
                     }
@@ -101,7 +103,8 @@ impl PostgresSource {
             }
             let looked = Instant::now();
             self.take_notifications()?;
-            // While changes bypass the outbox, applying those in it would not make the guard right: the refresh will count them.
+            // While changes bypass the outbox, applying those in it would not make the guard right: the
+            // refresh will count them.
             let applied = if self.is_suspended { None } else { self.follow_batch(guard)? };
             match applied {
                 Some(event) => {
@@ -124,14 +127,15 @@ impl PostgresSource {
         }
     }
 
-    /// Checks the catalog: suspends the guard if changes may have bypassed the triggers, and refreshes it once none can any more.
+    /// Checks the catalog: suspends the guard if changes may have bypassed the triggers, and refreshes it
+    /// once none can any more.
     fn check(
         &mut self,
         guard: &Guard,
         refresh: &mut bool,
         report: &mut dyn FnMut(FollowEvent) -> Flow,
     ) -> Result<Flow> {
-        self.has_moved()?;
+        self.take_new_home()?;
         let found = catalog::look(&mut self.client, &self.table).map_err(|error| self.failed(&error))?;
         let counted = outbox::counted_version(&mut self.client, &self.table).map_err(|e| self.failed(&e))?;
         if let Some(names) = &found.names
@@ -223,10 +227,7 @@ impl PostgresSource {
         let refreshed = guard.refresh(self);
         self.is_following = false;
         let refreshed = refreshed?;
-        match self.delete_noted(guard)? {
-            true => Ok(refreshed),
-            false => Err(self.taken_over()),
-        }
+        if self.delete_noted(guard)? { Ok(refreshed) } else { Err(self.taken_over()) }
     }
 
     fn taken_over(&self) -> Error {
@@ -242,8 +243,8 @@ impl PostgresSource {
         waited.map_err(|error| self.failed(&error))
     }
 
-    /// Takes the notifications that have arrived, and not those that keep arriving: a role that notifies without pause would hold the
-    /// follower here.
+    /// Takes the notifications that have arrived, and not those that keep arriving: a role that notifies
+    /// without pause would hold the follower here.
     fn take_notifications(&mut self) -> Result<()> {
         let taken = || -> std::result::Result<(), postgres::Error> {
             let mut notifications = self.client.notifications();
@@ -256,7 +257,7 @@ impl PostgresSource {
     }
 
     /// Whether the schema of the outbox was renamed. Uses the new name from now on.
-    fn has_moved(&mut self) -> Result<bool> {
+    fn take_new_home(&mut self) -> Result<bool> {
         let home = catalog::home(&mut self.client, &self.table).map_err(|error| self.failed(&error))?;
         let moved = home.filter(|home| *home != self.table.home);
         let has_moved = moved.is_some();

@@ -13,8 +13,9 @@ pub enum Installation {
     Found,
     /// Something was missing or disabled, and everything is there now.
     Created,
-    /// Other roles could have added changes to the outbox, or taken changes away. It was replaced, and the follower will refresh the guard. What its
-    /// owner had granted on the old tables to other roles has to be granted again.
+    /// Other roles could have added changes to the outbox, or taken changes away. It was replaced, and the
+    /// follower will refresh the guard. What its owner had granted on the old tables to other roles has to be
+    /// granted again.
     Mended {
         /// What was wrong.
         reason: String,
@@ -34,8 +35,9 @@ impl std::fmt::Display for Installation {
     }
 }
 
-/// Creates the outbox and the triggers, unless all of them exist and only roles that may change the table at will can reach them. A guard
-/// that followed the column before will be refreshed: changes may have bypassed the old triggers, or been forged.
+/// Creates the outbox and the triggers, unless all of them exist and only roles that may change the table at
+/// will can reach them. A guard that followed the column before will be refreshed: changes may have bypassed
+/// the old triggers, or been forged.
 pub fn install(client: &mut Client, table: &Table) -> Result<Installation, TableError> {
     let mut tx = client.transaction()?;
     if is_installed(&mut tx, table)? {
@@ -71,7 +73,8 @@ fn existing(client: &mut impl GenericClient, table: &Table) -> Result<[bool; 2],
     Ok([row.get(0), row.get(1)])
 }
 
-/// String literals in SQL, as the server writes them: right whatever `standard_conforming_strings` is where they are read.
+/// String literals in SQL, as the server writes them: right whatever `standard_conforming_strings` is where
+/// they are read.
 fn literals<const N: usize>(client: &mut impl GenericClient, texts: [&str; N]) -> Result<[String; N], Error> {
     let rows = client.query(
         "SELECT quote_literal(given.text) FROM unnest($1::text[]) WITH ORDINALITY AS given (text, number) ORDER BY number",
@@ -205,7 +208,8 @@ fn triggers(
     ))
 }
 
-/// SQL that takes away what default privileges have granted to others. Existing tables keep what their owner has granted.
+/// SQL that takes away what default privileges have granted to others. Existing tables keep what their owner
+/// has granted.
 fn strangers(client: &mut impl GenericClient, table: &Table, are_tables_new: bool) -> Result<String, Error> {
     let row = client.query_one(
         "SELECT coalesce(string_agg(format('REVOKE ALL ON %s FROM %s CASCADE', object,

@@ -4,7 +4,8 @@
 //! offset  size  field
 //!      0     4  "pgf", version 1
 //!      4     8  token of the followed outbox
-//!     12     …  ranges of ids: for each, the distance from the end of the previous one, and its length minus one, as varints
+//!     12     …  ranges of ids: for each, the distance from the end of the previous one, and its length minus
+//!               one, as varints
 //! ```
 //! With any other note the guard is refreshed before it follows.
 

@@ -34,22 +34,23 @@ impl FollowOptions {
         self
     }
 
-    /// How long to wait for a notification before polling the outbox, and so the time between two events while nothing happens.
-    /// Default one second.
+    /// How long to wait for a notification before polling the outbox, and so the time between two events
+    /// while nothing happens. Default one second.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
         self
     }
 
-    /// How often to check that all triggers are in place and the partitions are the same. For this long, plus [`poll`](Self::poll),
-    /// a key that bypassed the triggers may get a wrong "no". A check is one short query. Default one second.
+    /// How often to check that all triggers are in place and the partitions are the same. For this long, plus
+    /// [`poll`](Self::poll), a key that bypassed the triggers may get a wrong "no". A check is one short
+    /// query. Default one second.
     pub fn check(mut self, check: Duration) -> Self {
         self.check = check;
         self
     }
 
-    /// The longest time between two attempts to reconnect. The first comes after a tenth of a second; the wait then doubles each time.
-    /// Default ten seconds.
+    /// The longest time between two attempts to reconnect. The first comes after a tenth of a second; the
+    /// wait then doubles each time. Default ten seconds.
     pub fn retry_max(mut self, retry_max: Duration) -> Self {
         self.retry_max = retry_max;
         self

@@ -87,7 +87,8 @@ pub fn lock(table: &Table) -> String {
     format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", follower(table))
 }
 
-/// Takes over the outbox under a new token. Returns the note with the ids of the changes in the transaction's snapshot.
+/// Takes over the outbox under a new token. Returns the note with the ids of the changes in the transaction's
+/// snapshot.
 pub fn take_over(tx: &mut Transaction<'_>, table: &Table) -> Result<Note, Error> {
     let token = RandomState::new().hash_one(std::time::SystemTime::now()) | 1; // A new outbox has 0.
     let version = catalog::look(tx, table)?.version;
@@ -138,7 +139,8 @@ pub fn read(client: &mut Client, table: &Table) -> Result<Option<Batch>, Error> 
     Ok(Some(batch))
 }
 
-/// Deletes the changes that a guard's note names, if the guard still owns the outbox. Returns whether it does.
+/// Deletes the changes that a guard's note names, if the guard still owns the outbox. Returns whether it
+/// does.
 pub fn delete(client: &mut Client, table: &Table, note: &Note) -> Result<bool, Error> {
     let mut tx = client.transaction()?;
     // Excludes a follower that takes over the outbox: the token does not change before this transaction ends.

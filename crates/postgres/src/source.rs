@@ -13,7 +13,8 @@ use sidebloom::{Error, Result};
 
 type Connect = dyn FnMut() -> Result<Client, postgres::Error> + Send;
 
-/// A column of a table of a PostgreSQL database, version 12 or later. The [crate] documentation says what its keys are.
+/// A column of a table of a PostgreSQL database, version 12 or later. The [crate] documentation says what its
+/// keys are.
 pub struct PostgresSource {
     pub(crate) connect: Box<Connect>,
     /// The server's name in errors, without the password.
@@ -31,20 +32,21 @@ pub struct PostgresSource {
 }
 
 impl PostgresSource {
-    /// Connects to the server at `url`, a URL or `name=value` pairs. The [crate] documentation says which parameters are for TLS. A
-    /// password that `url` lacks is taken from the environment variable `PGPASSWORD`. `table` is TABLE (of a schema on the search path)
-    /// or SCHEMA.TABLE.
+    /// Connects to the server at `url`, a URL or `name=value` pairs. The [crate] documentation says which
+    /// parameters are for TLS. A password that `url` lacks is taken from the environment variable
+    /// `PGPASSWORD`. `table` is TABLE (of a schema on the search path) or SCHEMA.TABLE.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a malformed `url`; [`Error::Database`] when the server does not answer, offers no TLS that `url`
-    /// demands or is not trusted, the table or column does not exist, or the column cannot be a key.
+    /// [`Error::InvalidArgument`] for a malformed `url`; [`Error::Database`] when the server does not answer,
+    /// offers no TLS that `url` demands or is not trusted, the table or column does not exist, or the column
+    /// cannot be a key.
     pub fn connect(url: &str, table: &str, column: &str) -> Result<Self> {
         let address = Address::parse(url)?;
         Self::connect_with(&address.name.clone(), move || address.connect(), table, column)
     }
 
-    /// Connects through `connect`, for instance with another implementation of TLS; a follower that loses its connection calls it again. `name` is the server's
-    /// name in errors.
+    /// Connects through `connect`, for instance with another implementation of TLS; a follower that loses its
+    /// connection calls it again. `name` is the server's name in errors.
     ///
     /// # Errors
     /// The errors of [`connect`](Self::connect).
@@ -83,16 +85,14 @@ impl PostgresSource {
         let table = &self.table;
         let mut tx =
             self.client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start()?;
-        // Locks come before the snapshot, which the first query takes: to older snapshots, a table that is rewritten (ALTER TABLE,
-        // TRUNCATE) is empty. The lock on the outbox keeps another follower from using what it has read before.
+        // Locks come before the snapshot, which the first query takes: to older snapshots, a table that is
+        // rewritten (ALTER TABLE, TRUNCATE) is empty. The lock on the outbox keeps another follower from
+        // using what it has read before.
         if self.is_following {
             tx.batch_execute(&outbox::lock(table))?;
         }
         tx.batch_execute(&format!("LOCK TABLE {} IN ACCESS SHARE MODE", table.sql()))?;
-        self.note = match self.is_following {
-            true => outbox::take_over(&mut tx, table)?.encode(),
-            false => Vec::new(),
-        };
+        self.note = if self.is_following { outbox::take_over(&mut tx, table)?.encode() } else { Vec::new() };
         let column = table.column_sql();
         let copy = format!(
             "COPY (SELECT {} FROM {} WHERE {column} IS NOT NULL) TO STDOUT (FORMAT binary)",
@@ -167,7 +167,8 @@ impl Source for PostgresSource {
         self.table.equality
     }
 
-    /// Where to follow from. Empty after an ordinary refresh, which leaves the outbox alone: a follower then starts with a refresh of its own.
+    /// Where to follow from. Empty after an ordinary refresh, which leaves the outbox alone: a follower then
+    /// starts with a refresh of its own.
     fn note(&self) -> Option<Vec<u8>> {
         Some(self.note.clone())
     }

@@ -26,8 +26,8 @@ pub struct Table {
     pub equality: Canonical,
 }
 
-/// How values of the key's type become text and are made from it. Casts are not used where the owner of the type can define them: its
-/// function would run as the follower's role.
+/// How values of the key's type become text and are made from it. Casts are not used where the owner of the
+/// type can define them: its function would run as the follower's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Keys are the bytes of a `bytea`, rather than text.
@@ -66,7 +66,8 @@ const COLUMN: &str = "
     FROM type WHERE typtype <> 'd'";
 
 impl Table {
-    /// Finds `TABLE` on the search path, or `SCHEMA.TABLE`; the names are those of the catalog, without quotes.
+    /// Finds `TABLE` on the search path, or `SCHEMA.TABLE`; the names are those of the catalog, without
+    /// quotes.
     pub fn find(
         client: &mut Client,
         path: &SearchPath,

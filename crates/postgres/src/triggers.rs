@@ -9,13 +9,14 @@ use postgres::Client;
 use sidebloom::Result;
 
 impl PostgresSource {
-    /// Creates an outbox for this column and the triggers that fill it, unless they exist. Needs the rights of the table's owner, and
-    /// waits for transactions that have written to the table. From then on every change writes one more row, and an UPDATE of a key writes two.
-    /// Renaming the column, the table or the schema later breaks no write. Before dropping the column or changing its type,
+    /// Creates an outbox for this column and the triggers that fill it, unless they exist. Needs the rights
+    /// of the table's owner, and waits for transactions that have written to the table. From then on every
+    /// change writes one more row, and an UPDATE of a key writes two. Renaming the column, the table or the
+    /// schema later breaks no write. Before dropping the column or changing its type,
     /// [`remove_trigger`](Self::remove_trigger): the server refuses both until then.
     ///
-    /// What is there already is replaced if roles without the rights of the table's owner could have used it, as those that sidebloom 0.1
-    /// installed could.
+    /// What is there already is replaced if roles without the rights of the table's owner could have used it,
+    /// as those that sidebloom 0.1 installed could.
     ///
     /// # Errors
     /// [`Error::Database`](sidebloom::Error::Database).
@@ -41,9 +42,9 @@ impl PostgresSource {
         Self::remove_triggers_of(&address.name, || address.connect(), table, column)
     }
 
-    /// Removes what [`install_trigger`](Self::install_trigger) has created for a column, given the names that table and column have now or
-    /// had then, even after they were dropped. Returns whether anything was installed. `connect` and `name` are as for
-    /// [`connect_with`](Self::connect_with).
+    /// Removes what [`install_trigger`](Self::install_trigger) has created for a column, given the names that
+    /// table and column have now or had then, even after they were dropped. Returns whether anything was
+    /// installed. `connect` and `name` are as for [`connect_with`](Self::connect_with).
     ///
     /// # Errors
     /// [`Error::Database`](sidebloom::Error::Database).

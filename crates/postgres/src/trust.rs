@@ -1,14 +1,15 @@
 //! Whether what fills an outbox is out of the reach of other roles.
 //!
-//! An outbox decides which keys a guard denies, so only roles that could change the table at will may decide what is in it: those with the
-//! rights of the table's owner, which superusers have too. The owner of the schema is one of them in effect, because it can replace what
-//! is in the schema; what it puts there instead is noticed by its owner.
+//! An outbox decides which keys a guard denies, so only roles that could change the table at will may decide
+//! what is in it: those with the rights of the table's owner, which superusers have too. The owner of the
+//! schema is one of them in effect, because it can replace what is in the schema; what it puts there instead
+//! is noticed by its owner.
 
 use crate::table::Table;
 use postgres::{Error, GenericClient};
 
-/// How the function of this version begins for a table. The number is not a name, which a stranger's table could have too; a restored
-/// dump gives the table another one, and the triggers are then installed again.
+/// How the function of this version begins for a table. The number is not a name, which a stranger's table
+/// could have too; a restored dump gives the table another one, and the triggers are then installed again.
 pub fn mark(table: &Table) -> String {
     format!("-- sidebloom guard, version 2, for the table {}.\n", table.oid)
 }
@@ -16,7 +17,8 @@ pub fn mark(table: &Table) -> String {
 /// The path that the function is to have.
 pub const SEARCH_PATH: &str = "pg_catalog, pg_temp";
 
-/// The first fault found in an installation; no row if nothing is installed. `$1` is the table, `$2` and `$3` are prefix and schema.
+/// The first fault found in an installation; no row if nothing is installed. `$1` is the table, `$2` and `$3`
+/// are prefix and schema.
 const FAULT: &str = "
     WITH relation AS (
         SELECT r.oid, r.relname, r.relkind, r.relhasrules, r.relowner, r.relacl FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace
@@ -46,7 +48,8 @@ const FAULT: &str = "
     FROM pg_class c, pg_proc p JOIN pg_namespace n ON n.oid = p.pronamespace
     WHERE c.oid = $1 AND p.proname = $2 AND n.nspname = $3 AND p.pronargs = 0";
 
-/// Why other roles could change what is installed for the table, or what it writes; `None` if they cannot, or nothing is installed.
+/// Why other roles could change what is installed for the table, or what it writes; `None` if they cannot, or
+/// nothing is installed.
 pub fn fault(client: &mut impl GenericClient, table: &Table) -> Result<Option<String>, Error> {
     let path = format!("search_path={SEARCH_PATH}");
     let row = client.query_opt(FAULT, &[&table.oid, &table.prefix, &table.home, &mark(table), &path])?;

@@ -1,5 +1,6 @@
-//! How much of a published store a fresh reader reads, and what lookups cost then. The bucket is a local directory; bytes are those that
-//! this process has asked the operating system for (`rchar` in /proc/self/io).
+//! How much of a published store a fresh reader reads, and what lookups cost then. The bucket is a local
+//! directory; bytes are those that this process has asked the operating system for (`rchar` in
+//! /proc/self/io).
 //!
 //!     cargo run --release -p sidebloom-remote --example opening -- [ROWS] [VALUE BYTES] [DIRECTORY]
 

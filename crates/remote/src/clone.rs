@@ -1,14 +1,15 @@
 //! Cloning: the whole of a published store becomes a directory on this machine.
 //!
-//! The manifest is the first file there, under a name of its own, and its real name is the last step. So neither `open` nor `repair` takes a
-//! clone for a store that a kill or a power cut has ended. A clone that fails removes what it has created.
+//! The manifest is the first file there, under a name of its own, and its real name is the last step. So
+//! neither `open` nor `repair` takes a clone for a store that a kill or a power cut has ended. A clone that
+//! fails removes what it has created.
 
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{File, Generation, Kind};
-use crate::kept::{self, Part, check_room};
+use crate::kept_files::{self, Part, check_room};
 use crate::lineage;
-use crate::lost::LostFilter;
+use crate::lost_filter::LostFilter;
 use crate::remote::Remote;
 use sidebloom::FileSet;
 use sidebloom::fs::{Fs, LockGuard, LockMode, RealFs, create_dir_durably};
@@ -17,14 +18,16 @@ use std::path::{Path, PathBuf};
 
 const LOCK: &str = "LOCK";
 
-/// Copies the newest generation at a place into a new directory, which is then a store that can be written, and published as the next
-/// generation. `progress` gets the bytes that were copied and all of them. A filter that the bucket does not have, or not as it was written, is
-/// left out with a warning: the store builds it anew. Returns the generation.
+/// Copies the newest generation at a place into a new directory, which is then a store that can be written,
+/// and published as the next generation. `progress` gets the bytes that were copied and all of them. A filter
+/// that the bucket does not have, or not as it was written, is left out with a warning: the store builds it
+/// anew. Returns the generation.
 ///
 /// # Errors
-/// [`Error::NotPublished`]; [`Error::Store`] if the directory exists, and if another clone into it is under way or was never completed;
-/// [`Error::Damaged`] for a file that is not what its writer wrote; [`Error::File`] if the disk has no room for what the generation says that
-/// it has; the errors of the bucket and of the directory. On an error, nothing stays of the clone.
+/// [`Error::NotPublished`]; [`Error::Store`] if the directory exists, and if another clone into it is under
+/// way or was never completed; [`Error::Damaged`] for a file that is not what its writer wrote;
+/// [`Error::File`] if the disk has no room for what the generation says that it has; the errors of the bucket
+/// and of the directory. On an error, nothing stays of the clone.
 pub fn clone(remote: &Remote, dir: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
     let dir = dir.as_ref();
     let generations = Generations::new(remote, Kind::Store);
@@ -103,7 +106,8 @@ impl<'a> Copy<'a> {
         self.sync()?;
         fs::rename(&unfinished, &manifest).map_err(Error::file("rename", &unfinished))?;
         self.sync().inspect_err(|_| {
-            let _ = fs::rename(&manifest, &unfinished); // It is removed under the name that the clone has created.
+            // It is removed under the name that the clone has created.
+            let _ = fs::rename(&manifest, &unfinished);
         })
     }
 
@@ -113,7 +117,7 @@ impl<'a> Copy<'a> {
         self.created.push(path.clone());
         let object = &file.object;
         let whole = Part { object: &object.object, range: 0..object.bytes, sha256: &object.sha256 };
-        kept::copy(remote, &whole, &mut copy, &path, copied)?;
+        kept_files::copy(remote, &whole, &mut copy, &path, copied)?;
         copy.sync_all().map_err(Error::file("sync", &path))
     }
 
@@ -121,8 +125,8 @@ impl<'a> Copy<'a> {
         fs::File::open(self.dir).and_then(|dir| dir.sync_all()).map_err(Error::file("sync", self.dir))
     }
 
-    /// Removes what was created, as far as possible, so that the caller can try again. The unfinished manifest was created first and is removed
-    /// after all other files of the store, and the lock file last.
+    /// Removes what was created, as far as possible, so that the caller can try again. The unfinished
+    /// manifest was created first and is removed after all other files of the store, and the lock file last.
     fn remove(&self) {
         let lock = self.dir.join(LOCK);
         for path in self.created.iter().rev().chain([&lock]) {
@@ -138,7 +142,8 @@ impl<'a> Copy<'a> {
 fn claim(dir: &Path) -> Result<Box<dyn LockGuard>> {
     let path = dir.join(LOCK);
     fs::File::create_new(&path).map_err(Error::file("create", &path))?;
-    let lock = RealFs.lock(&path, LockMode::Exclusive)?; // If this fails, somebody else has the directory now.
+    // If this fails, somebody else has the directory now.
+    let lock = RealFs.lock(&path, LockMode::Exclusive)?;
     match &*RealFs.list(dir)? {
         [only] if only == LOCK => Ok(lock),
         _ => Err(sidebloom::Error::AlreadyExists { path: dir.to_path_buf() }.into()),

@@ -1,8 +1,8 @@
-//! Blocks that were fetched, in a file of limited size: the newest ones replace the oldest, as in a ring. The file is this process's own and
-//! begins empty.
+//! Blocks that were fetched, in a file of limited size: the newest ones replace the oldest, as in a ring. The
+//! file is this process's own and begins empty.
 
 use crate::error::{Error, Result};
-use crate::private;
+use crate::private_files;
 use sidebloom::filter::codec::crc32;
 use sidebloom::fs::Process;
 use std::collections::{BTreeMap, HashMap};
@@ -11,7 +11,8 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Memory for a block's entry in the index, at most, in bytes: the index of small blocks must not outgrow the cache.
+/// Memory for a block's entry in the index, at most, in bytes: the index of small blocks must not outgrow the
+/// cache.
 const BLOCK_BYTES_MIN: u64 = 512;
 
 /// The cache.
@@ -38,7 +39,7 @@ struct Ring {
 impl DiskCache {
     /// A cache of at most `bytes_max` bytes in a new file in `dir`.
     pub fn create(dir: &Path, bytes_max: u64) -> Result<Self> {
-        let created = private::create_unique(dir, |unique| format!("blocks-{unique}.cache"));
+        let created = private_files::create_unique(dir, |unique| format!("blocks-{unique}.cache"));
         let (file, path) = created.map_err(Error::file("create a file in", dir))?;
         Ok(DiskCache { file, path, bytes_max, ring: Mutex::default(), owner: Process::current() })
     }

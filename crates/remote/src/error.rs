@@ -76,14 +76,15 @@ pub enum Error {
         /// The version that this build reads.
         supported: u32,
     },
-    /// Another writer has published a generation that this one meant to publish. It publishes no more, and its store takes no more writes.
+    /// Another writer has published a generation that this one meant to publish. It publishes no more, and
+    /// its store takes no more writes.
     #[error(
-        "fenced: generation {generation} of {} was published by writer {}, not by this one, which publishes no more; a store takes no more \
+        "superseded: generation {generation} of {} was published by writer {}, not by this one, which publishes no more; a store takes no more \
          writes. Clone the published one, or open this one again and take over",
         escaped(url),
         escaped(writer)
     )]
-    Fenced {
+    Superseded {
         /// Where.
         url: String,
         /// The generation.
@@ -99,7 +100,8 @@ pub enum Error {
         /// What it holds, and what to do.
         what: String,
     },
-    /// The bucket shows an older state than it did before: somebody has restored it, or removed what was newer.
+    /// The bucket shows an older state than it did before: somebody has restored it, or removed what was
+    /// newer.
     #[error(
         "{} went back from generation {seen} to {found}; what was opened before stays in use. If it was meant to, remove the cache directory {}",
         escaped(url),
@@ -160,8 +162,8 @@ pub enum Error {
 impl Error {
     /// The error of this crate that made a read of a store fail, if it was one.
     ///
-    /// A store that is read through a [`Reader`](crate::Reader) returns `sidebloom::Error`; whether that means [`Error::Expired`], say, is told
-    /// by this.
+    /// A store that is read through a [`Reader`](crate::Reader) returns `sidebloom::Error`; whether that
+    /// means [`Error::Expired`], say, is told by this.
     pub fn behind(error: &sidebloom::Error) -> Option<&Error> {
         match error {
             sidebloom::Error::Io { source, .. } => source.get_ref()?.downcast_ref(),

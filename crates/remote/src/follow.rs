@@ -1,9 +1,10 @@
-//! Following what is published: a directory remembers the newest generation that was seen from it, and none before it is taken.
+//! Following what is published: a directory remembers the newest generation that was seen from it, and none
+//! before it is taken.
 
 use crate::error::{Error, Result};
-use crate::find::{Found, Generations};
+use crate::find_generation::{Found, Generations};
 use crate::generation::Generation;
-use crate::mark::Mark;
+use crate::newest_seen::NewestSeen;
 use std::path::Path;
 
 /// How often a reader starts again when generations are collected while it fetches one.
@@ -16,14 +17,15 @@ pub(crate) struct Follower<'a> {
 }
 
 impl Follower<'_> {
-    /// The newest generation, and what `fetch` makes of it. If that fails because the generation was collected, this starts again, and says
-    /// whether it is the last time.
+    /// The newest generation, and what `fetch` makes of it. If that fails because the generation was
+    /// collected, this starts again, and says whether it is the last time.
     pub fn newest<T>(&self, mut fetch: impl FnMut(&mut Found, bool) -> Result<T>) -> Result<(Found, T)> {
         self.take(None, None, &mut fetch)?.ok_or_else(|| self.generations.not_published())
     }
 
-    /// The newest generation after `own`, fetched in the same way; `None` if there is none. `own` is looked for if the next one is not there
-    /// and `may_be_collected`: later ones may have been collected together with it.
+    /// The newest generation after `own`, fetched in the same way; `None` if there is none. `own` is looked
+    /// for if the next one is not there and `may_be_collected`: later ones may have been collected together
+    /// with it.
     pub fn after<T>(
         &self,
         own: &Generation,
@@ -91,7 +93,7 @@ impl Follower<'_> {
         Ok(again)
     }
 
-    fn mark(&self, of: &Generation) -> Mark {
-        Mark::new(self.dir, of.owner())
+    fn mark(&self, of: &Generation) -> NewestSeen {
+        NewestSeen::new(self.dir, of.owner())
     }
 }

@@ -1,9 +1,10 @@
-//! A published store as a directory: what the engine needs of it is here, and data blocks are fetched one by one.
+//! A published store as a directory: what the engine needs of it is here, and data blocks are fetched one by
+//! one.
 
 use crate::disk_cache::DiskCache;
 use crate::error::Error;
 use crate::generation::{File, Generation};
-use crate::local::Local;
+use crate::local_files::LocalFiles;
 use crate::remote::Remote;
 use sidebloom::IoOp;
 use sidebloom::Result;
@@ -25,7 +26,7 @@ pub(crate) struct RemoteFs(Arc<Shared>);
 
 struct Shared {
     remote: Remote,
-    local: Local,
+    local: LocalFiles,
     cache: Option<DiskCache>,
     state: Mutex<State>,
     gets: AtomicU64,
@@ -54,7 +55,7 @@ struct Known {
 
 impl RemoteFs {
     /// Presents a generation, whose files must be in `local`.
-    pub fn new(remote: Remote, local: Local, cache: Option<DiskCache>, generation: Generation) -> Self {
+    pub fn new(remote: Remote, local: LocalFiles, cache: Option<DiskCache>, generation: Generation) -> Self {
         let files = known(&generation);
         let recent = VecDeque::from([(generation.number, generation.holds.version())]);
         let state = State { generation: Arc::new(generation), files, held: BTreeMap::new(), recent };
@@ -66,7 +67,7 @@ impl RemoteFs {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub fn local(&self) -> &Local {
+    pub fn local(&self) -> &LocalFiles {
         &self.0.local
     }
 
@@ -329,10 +330,7 @@ impl ReadFile for RemoteFile {
         if !tail.is_empty() {
             self.local.read_exact_at(tail, offset + of_data as u64 - self.tail_at)?;
         }
-        match data.is_empty() {
-            true => Ok(()),
-            false => self.fetch(data, offset..offset + of_data as u64),
-        }
+        if data.is_empty() { Ok(()) } else { self.fetch(data, offset..offset + of_data as u64) }
     }
 
     fn len(&self) -> Result<u64> {

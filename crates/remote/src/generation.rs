@@ -1,26 +1,29 @@
-//! A generation: what a store or a guard was at one time. Its object is immutable, and the next one has the next number. All names are
-//! below the prefix of the URL, those of a guard below `guard/` there:
+//! A generation: what a store or a guard was at one time. Its object is immutable, and the next one has the
+//! next number. All names are below the prefix of the URL, those of a guard below `guard/` there:
 //!
 //! ```text
 //! gen/NNNNNNNNNNNNNNNNNNNN   a generation; 20 digits
-//! segment/NNNNNN-HHHH…       a file that generations name: the number of its segment, and 32 hex digits of the SHA-256 of its contents,
-//! filter/NNNNNN-HHHH…        so that no writer replaces what another one has written
-//! manifest/HHHH…
-//! latest                     the digits of a generation that is the newest, or was a moment ago: a hint, which decides nothing
+//! segment/NNNNNN-HHHH…       a file that generations name: the number of its segment, and 32 hex digits of
+//! filter/NNNNNN-HHHH…        the SHA-256 of its contents, so that no writer replaces what another one has
+//! manifest/HHHH…             written
+//! latest                     the digits of a generation that is the newest, or was a moment ago: a hint,
+//!                            which decides nothing
 //!
 //! gen/NNNNNNNNNNNNNNNNNNNN := "sidebloom generation " version " " length " " CRC-32 in hex "\n" body
 //! ```
 //!
-//! *version*: 2. It stands at this offset in every version. Version 1 had stores only; guards had a format of their own, in `guard/state/`.
+//! *version*: 2. It stands at this offset in every version. Version 1 had stores only; guards had a format of
+//! their own, in `guard/state/`.
 //!
 //! *length*, *CRC-32*: those of the body, in bytes.
 //!
 //! *body*: JSON, the fields of [`Generation`] and, beside them, those of its [`Holds`].
 //!
-//! Invalid, and damage: more than [`BYTES_MAX`] bytes; another number than in the name; a file whose name is not that of a sidecar or, in a
-//! store, of a segment, or that occurs twice; an object whose name is not a folder of [`FOLDERS`] and one plain name; a SHA-256 or a number
-//! of a store that is not written in hex; a tail that begins after the end of its file, or is that of a sidecar; settings or a manifest above
-//! their limits; sizes that add up to more than 2^64. The writer checks the same ([`Generation::check`]).
+//! Invalid, and damage: more than [`BYTES_MAX`] bytes; another number than in the name; a file whose name is
+//! not that of a sidecar or, in a store, of a segment, or that occurs twice; an object whose name is not a
+//! folder of [`FOLDERS`] and one plain name; a SHA-256 or a number of a store that is not written in hex; a
+//! tail that begins after the end of its file, or is that of a sidecar; settings or a manifest above their
+//! limits; sizes that add up to more than 2^64. The writer checks the same ([`Generation::check`]).
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -48,7 +51,8 @@ pub(crate) const FOLDERS: [&str; 3] = ["segment", "filter", "manifest"];
 /// The longest name of an object in its folder.
 const NAME_BYTES_MAX: usize = 128;
 
-/// The object that says where the newest generation may be found. Written after each generation; never decides anything.
+/// The object that says where the newest generation may be found. Written after each generation; never
+/// decides anything.
 pub(crate) const LATEST: &str = "latest";
 
 /// What is published.
@@ -83,7 +87,8 @@ pub(crate) struct Generation {
     pub id: String,
     /// The publisher that wrote it, in hex.
     pub writer: String,
-    /// The time of this state by the writer's clock, in milliseconds since 1970: everything that was written before it is in here.
+    /// The time of this state by the writer's clock, in milliseconds since 1970: everything that was written
+    /// before it is in here.
     pub as_of_ms: u64,
     #[serde(flatten)]
     pub holds: Holds,
@@ -138,7 +143,8 @@ pub(crate) struct File {
     pub name: String,
     #[serde(flatten)]
     pub object: Object,
-    /// What tells the file from a later one of the same name without reading it: a segment's digest, the SHA-256 of a sidecar's header.
+    /// What tells the file from a later one of the same name without reading it: a segment's digest, the
+    /// SHA-256 of a sidecar's header.
     pub mark: String,
     /// Of a segment: the part that readers keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -201,14 +207,13 @@ impl Generation {
     pub fn encode_checked(&self) -> std::result::Result<Vec<u8>, String> {
         self.check()?;
         let bytes = self.encode();
-        match bytes.len() as u64 <= BYTES_MAX {
-            true => Ok(bytes),
-            false => {
-                let len = bytes.len();
-                Err(format!(
-                    "{len} bytes, more than {BYTES_MAX}: raise segment_bytes, so that there are fewer files"
-                ))
-            }
+        if bytes.len() as u64 <= BYTES_MAX {
+            Ok(bytes)
+        } else {
+            let len = bytes.len();
+            Err(format!(
+                "{len} bytes, more than {BYTES_MAX}: raise segment_bytes, so that there are fewer files"
+            ))
         }
     }
 
@@ -300,7 +305,8 @@ impl Generation {
 }
 
 impl Object {
-    /// Whether the name is one that a publisher gives, and could be that of a file; and whether the hash is one.
+    /// Whether the name is one that a publisher gives, and could be that of a file; and whether the hash is
+    /// one.
     fn is_plain(&self) -> bool {
         let is_name = |name: &str| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';

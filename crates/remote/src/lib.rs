@@ -1,6 +1,6 @@
-//! Publishes a [sidebloom](https://docs.rs/sidebloom) store to object storage (S3, Google Cloud Storage, Azure, a directory), and reads it from
-//! any machine: filters and indexes are kept locally, 1 to 2 % of the data, so a missing key costs no request, and a key that exists one
-//! ranged GET.
+//! Publishes a [sidebloom](https://docs.rs/sidebloom) store to object storage (S3, Google Cloud Storage,
+//! Azure, a directory), and reads it from any machine: filters and indexes are kept locally, 1 to 2 % of the
+//! data, so a missing key costs no request, and a key that exists one ranged GET.
 //!
 //! ```
 //! use sidebloom::Db;
@@ -28,7 +28,7 @@ mod clone;
 mod collect;
 mod disk_cache;
 mod error;
-mod find;
+mod find_generation;
 mod follow;
 mod fs;
 mod generation;
@@ -36,13 +36,13 @@ mod generation;
 #[path = "../../../fixtures/golden.rs"]
 mod golden;
 pub mod guard;
-mod kept;
+mod kept_files;
 mod lineage;
-mod local;
-mod lost;
-mod mark;
+mod local_files;
+mod lost_filter;
+mod newest_seen;
 mod parallel;
-mod private;
+mod private_files;
 mod publisher;
 mod reader;
 mod remote;

@@ -1,28 +1,31 @@
-//! Which published generations a directory descends from, that of a store or of a guard: the file `PUBLISHED` beside its own. Integers are
-//! little-endian.
+//! Which published generations a directory descends from, that of a store or of a guard: the file `PUBLISHED`
+//! beside its own. Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMPUB\n"
 //!  8  4  version
 //! 12  …  the number of places, a varint; for each of them, by ascending URL:
 //!        the URL, a varint length and bytes
-//!        8  the number of the last generation that the directory is known to descend from; 0 if there was none
+//!        8  the number of the last generation that the directory is known to descend from; 0 if there was
+//!           none
 //!        the number of digests, a varint, and for each of them:
 //!        32 SHA-256 of that generation, and then of each one that was about to be created after it
 //!     4  CRC-32 of all bytes before
 //! ```
-//! *version*: 2; version 1 had no digest of the last generation. In every version, magic and version are at these offsets, and the last four
-//! bytes are the CRC-32 of all others.
+//! *version*: 2; version 1 had no digest of the last generation. In every version, magic and version are at
+//! these offsets, and the last four bytes are the CRC-32 of all others.
 //!
 //! *URL*: as [`Remote::url`](crate::Remote::url) has it, without keys.
 //!
-//! *digests*: a process that died before it heard of its success has left one. The newest [`DIGESTS_MAX`] are kept.
+//! *digests*: a process that died before it heard of its success has left one. The newest [`DIGESTS_MAX`] are
+//! kept.
 //!
-//! Damage is an error wherever the file is read, also before it is changed: a change keeps the other places. The file is replaced whole.
+//! Damage is an error wherever the file is read, also before it is changed: a change keeps the other places.
+//! The file is replaced whole.
 
 use crate::error::{Error, Result};
 use crate::generation::Generation;
-use crate::private;
+use crate::private_files;
 use sha2::{Digest, Sha256};
 use sidebloom::filter::codec::{Decoder, Encode, crc32};
 use std::collections::BTreeMap;
@@ -132,7 +135,7 @@ fn path(dir: &Path) -> PathBuf {
 
 fn read_all(dir: &Path) -> Result<Lineages> {
     let path = path(dir);
-    match private::read_at_most(&path, BYTES_MAX).map_err(Error::file("read", &path))? {
+    match private_files::read_at_most(&path, BYTES_MAX).map_err(Error::file("read", &path))? {
         Some(bytes) => decode(&bytes, &path),
         None => Ok(Lineages::default()),
     }
@@ -140,7 +143,7 @@ fn read_all(dir: &Path) -> Result<Lineages> {
 
 /// The files that [`note`] may leave in a directory.
 pub(crate) fn files(dir: &Path) -> [PathBuf; 2] {
-    [path(dir), private::temporary_of(&path(dir))]
+    [path(dir), private_files::temporary_of(&path(dir))]
 }
 
 /// What the directory has to do with `url`.
@@ -167,7 +170,7 @@ fn change(dir: &Path, url: &str, change: impl FnOnce(&mut Lineage)) -> Result<()
         let what = format!("it would have {} bytes, more than {BYTES_MAX}: remove it", bytes.len());
         return Err(Error::damaged(path.display().to_string(), 0, what));
     }
-    private::replace(&path, &bytes).map_err(Error::file("write", path))
+    private_files::replace(&path, &bytes).map_err(Error::file("write", path))
 }
 
 #[cfg(test)]

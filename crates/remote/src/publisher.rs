@@ -1,7 +1,7 @@
 //! Publishing a store: its files of one moment become the next generation at a URL.
 
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{Holds, Kind};
 use crate::remote::Remote;
 use crate::writer::{TakeOver, Writer};
@@ -30,29 +30,32 @@ impl Publisher {
     /// Prepares to publish a store. Writes nothing yet.
     ///
     /// # Errors
-    /// [`Error::Foreign`] if the URL holds another store, or a later state of this one that did not come from this directory; the errors of the
-    /// bucket.
+    /// [`Error::Foreign`] if the URL holds another store, or a later state of this one that did not come from
+    /// this directory; the errors of the bucket.
     pub fn new(db: &Db, remote: Remote, take_over: TakeOver) -> Result<Self> {
         let (set, generations) = (db.file_set()?, Generations::new(&remote, Kind::Store));
         let writer = Writer::new(generations, set.dir(), set.store_id(), take_over)?;
         Ok(Publisher { db: db.clone(), writer })
     }
 
-    /// The most that the clocks of this machine and of the bucket may differ. Default [`CLOCK_TOLERANCE`](crate::CLOCK_TOLERANCE).
+    /// The most that the clocks of this machine and of the bucket may differ. Default
+    /// [`CLOCK_TOLERANCE`](crate::CLOCK_TOLERANCE).
     pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
         self.writer.tolerance = tolerance;
         self
     }
 
-    /// Publishes what the store holds now as the next generation, also if nothing has changed since the last one.
+    /// Publishes what the store holds now as the next generation, also if nothing has changed since the last
+    /// one.
     ///
     /// # Errors
-    /// [`Error::Fenced`] if another writer has published meanwhile: the store then takes no more writes. [`Error::ClockSkew`] if the clocks
-    /// differ too much; the generation is published nevertheless. After other errors, nothing or everything was published; call this again.
+    /// [`Error::Superseded`] if another writer has published meanwhile: the store then takes no more writes.
+    /// [`Error::ClockSkew`] if the clocks differ too much; the generation is published nevertheless. After
+    /// other errors, nothing or everything was published; call this again.
     pub fn publish(&mut self) -> Result<Published> {
         let outcome = self.publish_files();
-        if let Err(error @ Error::Fenced { .. }) = &outcome {
-            self.db.fence(error.to_string());
+        if let Err(error @ Error::Superseded { .. }) = &outcome {
+            self.db.stop_writing(error.to_string());
         }
         outcome
     }
@@ -75,14 +78,16 @@ impl Publisher {
         Ok(Published { generation: self.writer.number, files, bytes })
     }
 
-    /// Removes generations that were replaced at least `min_age` before the last one was published, from the oldest on, and the objects of
-    /// that age that no other generation names. Returns how many objects were removed. Readers of a removed generation get
-    /// [`Error::Expired`].
+    /// Removes generations that were replaced at least `min_age` before the last one was published, from the
+    /// oldest on, and the objects of that age that no other generation names. Returns how many objects were
+    /// removed. Readers of a removed generation get [`Error::Expired`].
     ///
-    /// `min_age` must exceed the time that a publication takes, and readers should look for the next generation more often.
+    /// `min_age` must exceed the time that a publication takes, and readers should look for the next
+    /// generation more often.
     ///
     /// # Errors
-    /// [`Error::Fenced`]; the errors of the bucket; [`Error::Damaged`] for a generation that cannot be read, after which nothing is removed.
+    /// [`Error::Superseded`]; the errors of the bucket; [`Error::Damaged`] for a generation that cannot be
+    /// read, after which nothing is removed.
     pub fn collect(&mut self, min_age: Duration) -> Result<u64> {
         self.writer.collect(min_age)
     }

@@ -1,13 +1,14 @@
-//! Reading a published store: filters and indexes are here, and a block is fetched only when a filter says "maybe".
+//! Reading a published store: filters and indexes are here, and a block is fetched only when a filter says
+//! "maybe".
 
 use crate::disk_cache::DiskCache;
 use crate::error::Result;
-use crate::find::{Found, Generations};
+use crate::find_generation::{Found, Generations};
 use crate::follow::Follower;
 use crate::fs::RemoteFs;
 use crate::generation::Kind;
-use crate::local::Local;
-use crate::lost::{LostFilter, leave_out};
+use crate::local_files::LocalFiles;
+use crate::lost_filter::{LostFilter, leave_out};
 use crate::remote::Remote;
 use crate::writer::CLOCK_TOLERANCE;
 use sidebloom::fs::Process;
@@ -41,7 +42,8 @@ impl ReaderOptions {
         Self::default()
     }
 
-    /// The options of the store, such as the size of its block cache in memory. Its file system and `follow` are the reader's own.
+    /// The options of the store, such as the size of its block cache in memory. Its file system and `follow`
+    /// are the reader's own.
     pub fn store(mut self, options: Options) -> Self {
         self.store = options;
         self
@@ -65,15 +67,16 @@ impl ReaderOptions {
         self
     }
 
-    /// Opens what is published at a place. `dir` is a directory for filters and indexes, 1 to 2 % of the data. Each URL has a directory of its
-    /// own in it, so any readers may share it. What is there is hashed before it is used, and what a private bucket holds is private there,
-    /// too.
+    /// Opens what is published at a place. `dir` is a directory for filters and indexes, 1 to 2 % of the
+    /// data. Each URL has a directory of its own in it, so any readers may share it. What is there is hashed
+    /// before it is used, and what a private bucket holds is private there, too.
     ///
     /// # Errors
-    /// [`Error::NotPublished`](crate::Error::NotPublished); [`Error::Damaged`](crate::Error::Damaged) for a generation or a file that is not what its writer wrote, except that a filter which is
-    /// missing or damaged is only a warning: its segment is read instead; [`Error::WentBack`](crate::Error::WentBack) if the
-    /// bucket shows an older generation than one that was seen from this directory; the errors of the bucket, of the directory and of
-    /// opening a store.
+    /// [`Error::NotPublished`](crate::Error::NotPublished); [`Error::Damaged`](crate::Error::Damaged) for a
+    /// generation or a file that is not what its writer wrote, except that a filter which is missing or
+    /// damaged is only a warning: its segment is read instead; [`Error::WentBack`](crate::Error::WentBack) if
+    /// the bucket shows an older generation than one that was seen from this directory; the errors of the
+    /// bucket, of the directory and of opening a store.
     pub fn open(self, remote: Remote, dir: impl AsRef<Path>) -> Result<Reader> {
         let shared = Arc::new(Shared::open(remote, dir.as_ref(), self.cache_bytes, self.tolerance)?);
         let store = self.store.filesystem(Arc::new(shared.fs.clone())).follow(true);
@@ -99,8 +102,8 @@ pub struct Staleness {
     pub age: Duration,
     /// How long ago it was known that there is no later generation.
     pub checked: Duration,
-    /// How much the bucket's clock was ahead of or behind this machine's, or the writer's ahead of it, if that was more than the tolerance. Then
-    /// `age` cannot be relied upon.
+    /// How much the bucket's clock was ahead of or behind this machine's, or the writer's ahead of it, if
+    /// that was more than the tolerance. Then `age` cannot be relied upon.
     pub clock_skew: Option<Duration>,
 }
 
@@ -163,7 +166,7 @@ impl Reader {
 impl Shared {
     fn open(remote: Remote, dir: &Path, cache_bytes: u64, tolerance: Duration) -> Result<Self> {
         let generations = Generations::new(&remote, Kind::Store);
-        let local = Local::open(dir, &generations)?;
+        let local = LocalFiles::open(dir, &generations)?;
         let cache = match cache_bytes {
             0 => None,
             bytes => Some(DiskCache::create(local.dir(), bytes)?),
@@ -259,10 +262,11 @@ impl Shared {
 }
 
 /// Fetches what a generation names, except filters that the bucket does not have.
-fn fetch(generations: &Generations, local: &Local, found: &mut Found, is_last: bool) -> Result<()> {
+fn fetch(generations: &Generations, local: &LocalFiles, found: &mut Found, is_last: bool) -> Result<()> {
     let generation = &mut found.generation;
     let mut lost = local.fetch(&generations.remote, generation)?;
-    // If only filters are gone, the generation may have been collected: a later one may have the same segments.
+    // If only filters are gone, the generation may have been collected: a later one may have the same
+    // segments.
     if let Some(gone) = lost.iter().position(LostFilter::is_gone)
         && !is_last
         && generations.newest(None)?.is_some_and(|newest| newest.generation.number > generation.number)

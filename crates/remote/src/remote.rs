@@ -25,10 +25,12 @@ const NETWORK_THREADS: usize = 2;
 /// The longest wait for one request, retries included; the clients' own limits are lower.
 #[cfg(not(fuzzing))]
 const LONGEST: Duration = Duration::from_secs(300);
-/// Names in one listing: what a list of them needs of memory is bounded, however many a bucket says that it has.
+/// Names in one listing: what a list of them needs of memory is bounded, however many a bucket says that it
+/// has.
 const LISTED_MAX: usize = 1 << 20;
 
-/// A place in an object store: a bucket, and a prefix that all objects of one published store have. Clones share their connections.
+/// A place in an object store: a bucket, and a prefix that all objects of one published store have. Clones
+/// share their connections.
 #[derive(Clone)]
 pub struct Remote {
     store: Arc<dyn ObjectStore>,
@@ -45,11 +47,12 @@ struct Network(Option<Runtime>, Process);
 impl Drop for Network {
     fn drop(&mut self) {
         let Network(runtime, process) = self;
-        match process.is_current() {
+        if process.is_current() {
             // Waiting for them would be a panic in a thread of another runtime.
-            true => runtime.take().into_iter().for_each(Runtime::shutdown_background),
+            runtime.take().into_iter().for_each(Runtime::shutdown_background)
+        } else {
             // The threads stayed in the parent process, perhaps with a lock of the runtime.
-            false => std::mem::forget(runtime.take()),
+            std::mem::forget(runtime.take())
         }
     }
 }
@@ -69,16 +72,18 @@ pub(crate) struct Found {
 }
 
 impl Remote {
-    /// The place that a URL names: `s3://bucket/path`, `gs://`, `az://`, `file:///directory`. Endpoint, region and credentials come from the
-    /// environment (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, …), as the crate `object_store` takes them. What a URL has of keys is shown nowhere:
-    /// see [`show::url`](sidebloom::show::url).
+    /// The place that a URL names: `s3://bucket/path`, `gs://`, `az://`, `file:///directory`. Endpoint,
+    /// region and credentials come from the environment (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, …), as the
+    /// crate `object_store` takes them. What a URL has of keys is shown nowhere: see
+    /// [`show::url`](sidebloom::show::url).
     ///
     /// # Errors
     /// [`Error::InvalidUrl`].
     pub fn open(url: &str) -> Result<Self> {
         let invalid = |what: String| Error::InvalidUrl { url: show::url(url), what: show::message(&what) };
         let parsed = url::Url::parse(url).map_err(|e| invalid(e.to_string()))?;
-        // The stores also know their settings without prefixes; as variables, such names may belong to anybody.
+        // The stores also know their settings without prefixes; as variables, such names may belong to
+        // anybody.
         let is_setting = |name: &String| {
             let name = name.to_ascii_lowercase();
             ["aws_", "azure_", "google_"].iter().any(|prefix| name.starts_with(prefix))
@@ -133,7 +138,8 @@ impl Remote {
         name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
-    /// Runs a future on the network's threads and waits for it. Works in any thread, also in one of another runtime.
+    /// Runs a future on the network's threads and waits for it. Works in any thread, also in one of another
+    /// runtime.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
@@ -187,7 +193,8 @@ impl Remote {
         }
     }
 
-    /// An object of at most `max` bytes; `None` if there is none. Of a larger one no more is read, whatever the bucket says of its length.
+    /// An object of at most `max` bytes; `None` if there is none. Of a larger one no more is read, whatever
+    /// the bucket says of its length.
     pub(crate) fn get_at_most(&self, name: &str, max: u64) -> Result<Option<Found>> {
         let found = self.run("read", name, move |store, path| async move {
             match store.get(&path).await {
@@ -231,13 +238,14 @@ impl Remote {
     }
 
     fn check_len(&self, name: &str, due: u64, found: usize) -> Result<()> {
-        match found as u64 == due {
-            true => Ok(()),
-            false => Err(Error::damaged(
+        if found as u64 == due {
+            Ok(())
+        } else {
+            Err(Error::damaged(
                 self.object(name),
                 found as u64,
                 format!("{found} bytes came instead of {due}"),
-            )),
+            ))
         }
     }
 
@@ -316,8 +324,8 @@ fn below(prefix: &Path, meta: &ObjectMeta) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The bytes of an answer; `None`, and no more read, once there are more than `max`. Memory is asked for as they come, not by the length that
-/// the bucket names.
+/// The bytes of an answer; `None`, and no more read, once there are more than `max`. Memory is asked for as
+/// they come, not by the length that the bucket names.
 async fn body(found: GetResult, max: u64) -> object_store::Result<Option<Bytes>> {
     if found.range.end.saturating_sub(found.range.start) > max {
         return Ok(None);

@@ -15,11 +15,12 @@ use std::sync::Arc;
 const PART_BYTES: usize = 8 << 20;
 /// Parts of one file that are under way at the same time.
 const PARTS_AT_ONCE: usize = 4;
-/// Bytes at the beginning of a sidecar that tell its filter from any other one of the same name: they have the digest of its segment.
+/// Bytes at the beginning of a sidecar that tell its filter from any other one of the same name: they have
+/// the digest of its segment.
 const SIDECAR_HEAD_BYTES: u64 = 4096;
 
-/// The files of the next generation. Those that the last one has are not uploaded again. An upload replaces an object of the same name, which
-/// a collection may be about to remove.
+/// The files of the next generation. Those that the last one has are not uploaded again. An upload replaces
+/// an object of the same name, which a collection may be about to remove.
 pub(crate) struct Upload<'a> {
     remote: &'a Remote,
     parent: Option<&'a Generation>,
@@ -58,9 +59,10 @@ impl<'a> Upload<'a> {
         open: impl FnOnce() -> Result<Arc<dyn ReadFile>>,
     ) -> Result<()> {
         let mark = format!("{digest:016x}");
-        match self.is_known(&name, &mark, bytes) {
-            true => Ok(()),
-            false => self.send("segment", name, mark, &*open()?, Some(tail_at)),
+        if self.is_known(&name, &mark, bytes) {
+            Ok(())
+        } else {
+            self.send("segment", name, mark, &*open()?, Some(tail_at))
         }
     }
 
@@ -70,10 +72,7 @@ impl<'a> Upload<'a> {
         let mut head = vec![0; SIDECAR_HEAD_BYTES.min(bytes) as usize];
         file.read_exact_at(&mut head, 0)?;
         let mark = sha256(&head);
-        match self.is_known(&name, &mark, bytes) {
-            true => Ok(()),
-            false => self.send("filter", name, mark, file, None),
-        }
+        if self.is_known(&name, &mark, bytes) { Ok(()) } else { self.send("filter", name, mark, file, None) }
     }
 
     /// Ends with the manifest.
@@ -168,7 +167,8 @@ fn send_parts(remote: &Remote, name: &str, file: &dyn ReadFile, bytes: u64) -> R
     remote.run("write", name, |_, _| async move { writer.finish().await.map(drop) })
 }
 
-/// The name of an object with these contents. Half of the digest names it: nobody makes two files of it, even on purpose.
+/// The name of an object with these contents. Half of the digest names it: nobody makes two files of it, even
+/// on purpose.
 fn object_name(folder: &str, stem: &str, sha256: &str) -> String {
     let digest = sha256.get(..32).unwrap_or(sha256);
     match stem {

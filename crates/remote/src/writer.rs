@@ -1,18 +1,19 @@
 //! The writer of a lineage of generations, whatever it publishes:
 //!
-//! 1. The next number is looked for. If it is taken by another writer, this one is *fenced*: it publishes no more. A writer's own name in the
-//!    generation tells that from a success whose answer was lost.
+//! 1. The next number is looked for. If it is taken by another writer, this one is *superseded*: it publishes
+//!    no more. A writer's own name in the generation tells that from a success whose answer was lost.
 //! 2. Files that the last generation does not have are uploaded, under the names of their contents.
-//! 3. The last generation must be there: otherwise it was collected together with some that came after it. The directory notes what it is
-//!    about to create, because the process may die before it hears of its success. Then the generation's object is created, on condition
-//!    that there is none of its number.
+//! 3. The last generation must be there: otherwise it was collected together with some that came after it.
+//!    The directory notes what it is about to create, because the process may die before it hears of its
+//!    success. Then the generation's object is created, on condition that there is none of its number.
 //! 4. The directory's own note and the hint for readers follow, and the clocks are compared.
 //!
-//! A crash anywhere leaves the last generation whole, and perhaps objects that nobody names, which a collection removes.
+//! A crash anywhere leaves the last generation whole, and perhaps objects that nobody names, which a
+//! collection removes.
 
 use crate::collect;
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{Generation, Holds, LATEST, hex, millis};
 use crate::lineage;
 use crate::remote::Created;
@@ -23,7 +24,8 @@ use std::time::{Duration, SystemTime};
 
 /// The most that the clocks of a writer and of the bucket may differ by default.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
-/// How many generations of this writer may be found under the next numbers: each is one whose answer was lost.
+/// How many generations of this writer may be found under the next numbers: each is one whose answer was
+/// lost.
 const OWN_GENERATIONS_MAX: usize = 64;
 
 /// Whether a store or a guard may continue generations that it does not descend from.
@@ -32,7 +34,8 @@ pub enum TakeOver {
     /// No: [`Error::Foreign`].
     #[default]
     No,
-    /// Yes: the published generations are replaced by the next one of this store or guard, and their writer is fenced.
+    /// Yes: the published generations are replaced by the next one of this store or guard, and their writer
+    /// is superseded.
     Yes,
 }
 
@@ -50,7 +53,7 @@ pub(crate) struct Writer {
     /// The last generation, if it is there.
     parent: Option<Generation>,
     /// Another writer's generation, after which this one stops: its number and its writer.
-    fenced: Option<(u64, String)>,
+    superseded: Option<(u64, String)>,
     pub tolerance: Duration,
 }
 
@@ -85,12 +88,21 @@ impl Writer {
         })?;
         let number = parent.as_ref().map_or(known.generation, |newest| newest.number);
         let (dir, name) = (dir.to_path_buf(), hex(&random));
-        Ok(Writer { generations, dir, id, name, number, parent, fenced: None, tolerance: CLOCK_TOLERANCE })
+        Ok(Writer {
+            generations,
+            dir,
+            id,
+            name,
+            number,
+            parent,
+            superseded: None,
+            tolerance: CLOCK_TOLERANCE,
+        })
     }
 
     /// Begins a publication: finds out early whether another writer has published.
     pub fn begin(&mut self) -> Result<()> {
-        self.check_fenced()?;
+        self.check_superseded()?;
         for _ in 0..OWN_GENERATIONS_MAX {
             match self.generations.after(self.number)? {
                 Some(found) => self.accept(found.generation)?,
@@ -137,7 +149,8 @@ impl Writer {
         if matches!(outcome, Ok(Created::Yes)) {
             return Ok(true);
         }
-        // Whether it was written is not known, or a retry has found what the first attempt wrote: only what is there tells.
+        // Whether it was written is not known, or a retry has found what the first attempt wrote: only what
+        // is there tells.
         match self.generations.read(generation.number)? {
             Some(found) if found.generation == *generation => Ok(true),
             Some(found) => self.accept(found.generation).map(|()| false),
@@ -149,19 +162,20 @@ impl Writer {
         }
     }
 
-    /// The next number is taken: by this writer, or by another one, which fences it.
+    /// The next number is taken: by this writer, or by another one, which supersedes it.
     fn accept(&mut self, theirs: Generation) -> Result<()> {
         if theirs.writer != self.name {
-            self.fenced = Some((theirs.number, theirs.writer));
-            return self.check_fenced();
+            self.superseded = Some((theirs.number, theirs.writer));
+            return self.check_superseded();
         }
         self.number = theirs.number;
         self.parent = Some(theirs);
         Ok(())
     }
 
-    /// Checks that the last generation is there. Otherwise the numbers after it are free again, and creating one of them would fence nobody.
-    /// Collections begin with the oldest, so nothing after a generation that is there was removed.
+    /// Checks that the last generation is there. Otherwise the numbers after it are free again, and creating
+    /// one of them would supersede nobody. Collections begin with the oldest, so nothing after a generation
+    /// that is there was removed.
     fn check_parent(&mut self) -> Result<()> {
         if let Some(parent) = &self.parent
             && self.generations.read(parent.number)?.is_some_and(|found| found.generation == *parent)
@@ -169,14 +183,14 @@ impl Writer {
             return Ok(());
         }
         if let Some(theirs) = self.generations.newest(None)? {
-            self.fenced = Some((theirs.generation.number, theirs.generation.writer));
+            self.superseded = Some((theirs.generation.number, theirs.generation.writer));
         }
-        self.check_fenced()
+        self.check_superseded()
     }
 
-    fn check_fenced(&self) -> Result<()> {
-        self.fenced.clone().map_or(Ok(()), |(generation, writer)| {
-            Err(Error::Fenced { url: self.generations.remote.url().to_owned(), generation, writer })
+    fn check_superseded(&self) -> Result<()> {
+        self.superseded.clone().map_or(Ok(()), |(generation, writer)| {
+            Err(Error::Superseded { url: self.generations.remote.url().to_owned(), generation, writer })
         })
     }
 
@@ -190,15 +204,16 @@ impl Writer {
         let now = SystemTime::now();
         let theirs = SystemTime::from(remote.head(&Generation::name_of(number))?.last_modified);
         let skew = now.duration_since(theirs).unwrap_or_else(|early| early.duration());
-        match skew <= self.tolerance {
-            true => Ok(()),
-            false => Err(Error::ClockSkew { url: remote.url().into(), skew, tolerance: self.tolerance }),
+        if skew <= self.tolerance {
+            Ok(())
+        } else {
+            Err(Error::ClockSkew { url: remote.url().into(), skew, tolerance: self.tolerance })
         }
     }
 
     /// Removes what is older than the last generation: see [`collect`].
     pub fn collect(&self, min_age: Duration) -> Result<u64> {
-        self.check_fenced()?;
+        self.check_superseded()?;
         collect::collect(&self.generations, self.number, min_age)
     }
 }

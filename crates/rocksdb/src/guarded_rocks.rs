@@ -11,10 +11,12 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const STRIPES: usize = 64;
 
-/// A RocksDB and a guard that knows its keys. Every write must go through this type: the guard does not know of any other.
+/// A RocksDB and a guard that knows its keys. Every write must go through this type: the guard does not know
+/// of any other.
 ///
-/// A key counts once in the guard, however often it is put. Writers of the same key take turns, which keeps the guard's order for each
-/// key: an insertion reaches the guard before RocksDB, and a deletion reaches RocksDB before the guard.
+/// A key counts once in the guard, however often it is put. Writers of the same key take turns, which keeps
+/// the guard's order for each key: an insertion reaches the guard before RocksDB, and a deletion reaches
+/// RocksDB before the guard.
 pub struct GuardedRocks {
     db: DB,
     guard: Guard,
@@ -41,12 +43,13 @@ impl GuardedRocks {
     /// Opens the guard at `path`, or builds it there from a snapshot of the database's keys.
     ///
     /// # Errors
-    /// [`Error::NotAGuard`] for a guard that treats different keys as one, [`Error::Database`] when RocksDB cannot be read, and the errors
-    /// of [`GuardOptions::open`] and [`GuardOptions::build_from`].
+    /// [`Error::NotAGuard`] for a guard that treats different keys as one, [`Error::Database`] when RocksDB
+    /// cannot be read, and the errors of [`GuardOptions::open`] and [`GuardOptions::build_from`].
     pub fn new(db: DB, path: &Path, options: GuardOptions) -> Result<Self> {
-        let guard = match path.join("GUARD").exists() {
-            true => options.open(path)?,
-            false => options.build_from(path, &mut RocksSource(&db))?,
+        let guard = if path.join("GUARD").exists() {
+            options.open(path)?
+        } else {
+            options.build_from(path, &mut RocksSource(&db))?
         };
         match guard.canonical() {
             Canonical::EXACT => {}
@@ -98,7 +101,8 @@ impl GuardedRocks {
     /// Applies a batch. A batch with deletions is synced.
     ///
     /// # Errors
-    /// [`Error::Database`] when RocksDB fails, and the errors of [`Transaction::commit`](sidebloom::guard::Transaction::commit).
+    /// [`Error::Database`] when RocksDB fails, and the errors of
+    /// [`Transaction::commit`](sidebloom::guard::Transaction::commit).
     pub fn write(&self, batch: GuardedBatch) -> Result<()> {
         let _stripes = self.lock(batch.0.keys());
         let mut transaction = self.guard.transaction();
@@ -107,7 +111,8 @@ impl GuardedRocks {
             match value {
                 Some(value) => {
                     writes.put(key, value);
-                    // Even when the guard already knows the key: that may be a leftover, which a running refresh drops unless it is told.
+                    // Even when the guard already knows the key: that may be a leftover, which a running
+                    // refresh drops unless it is told.
                     transaction.insert_new(key)?;
                 }
                 None => {

@@ -21,12 +21,13 @@ unsafe extern "C" {
     safe fn sidebloom_parity_register() -> *const c_char;
 }
 
-/// Makes RocksDB know the filter policies `sidebloom.parity:…`, for the whole process. Call it before [`DB::open`](rocksdb::DB::open),
-/// [`Options::load_latest`](Options::load_latest) and whatever else reads options that name one. Further calls do nothing.
+/// Makes RocksDB know the filter policies `sidebloom.parity:…`, for the whole process. Call it before
+/// [`DB::open`](rocksdb::DB::open), [`Options::load_latest`](Options::load_latest) and whatever else reads
+/// options that name one. Further calls do nothing.
 ///
 /// # Errors
-/// [`Error::AnotherRocksDb`] if the program has another version than the headers that this crate was built with, or a RocksDB with another
-/// interface to its filters.
+/// [`Error::AnotherRocksDb`] if the program has another version than the headers that this crate was built
+/// with, or a RocksDB with another interface to its filters.
 pub fn register() -> Result<(), Error> {
     let error = sidebloom_parity_register();
     if error.is_null() {
@@ -37,8 +38,8 @@ pub fn register() -> Result<(), Error> {
     Err(Error::AnotherRocksDb(error.to_string_lossy().into_owned()))
 }
 
-/// New options with this table and this filter policy, and RocksDB's defaults for all else. Calls [`register`]. Set everything else
-/// afterwards, except the table factory, which has the policy.
+/// New options with this table and this filter policy, and RocksDB's defaults for all else. Calls
+/// [`register`]. Set everything else afterwards, except the table factory, which has the policy.
 ///
 /// ```no_run
 /// use rocksdb::{BlockBasedOptions, DB};
@@ -51,8 +52,9 @@ pub fn register() -> Result<(), Error> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The options are built from a string, the one way by which the `rocksdb` crate takes a filter policy that it does not know. It returns
-/// copies, which do not keep alive what other options refer to (a comparator, an `Env`). So this function starts from new ones.
+/// The options are built from a string, the one way by which the `rocksdb` crate takes a filter policy that
+/// it does not know. It returns copies, which do not keep alive what other options refer to (a comparator, an
+/// `Env`). So this function starts from new ones.
 ///
 /// # Errors
 /// Those of [`register`], and [`Error::Options`].

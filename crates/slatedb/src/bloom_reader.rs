@@ -4,11 +4,13 @@ use bytes::BufMut;
 use slatedb::{BloomFilterPolicy, Filter, FilterBuilder, FilterPolicy, FilterQuery, RowEntry};
 use std::sync::Arc;
 
-/// Reads the Bloom filters of SST files that were written with [`BloomFilterPolicy`], and builds no more of them. SlateDB builds a filter by every
-/// policy that it is given. Beside [`ParityFilterPolicy`](crate::ParityFilterPolicy), this one keeps earlier filters in use until a compaction
-/// has replaced the last of their files.
+/// Reads the Bloom filters of SST files that were written with [`BloomFilterPolicy`], and builds no more of
+/// them. SlateDB builds a filter by every policy that it is given. Beside
+/// [`ParityFilterPolicy`](crate::ParityFilterPolicy), this one keeps earlier filters in use until a
+/// compaction has replaced the last of their files.
 ///
-/// New files get a Bloom filter of 3 bytes that answers "maybe" to everything, so that they stay readable with [`BloomFilterPolicy`] itself.
+/// New files get a Bloom filter of 3 bytes that answers "maybe" to everything, so that they stay readable
+/// with [`BloomFilterPolicy`] itself.
 #[derive(Debug)]
 pub struct BloomReader(BloomFilterPolicy);
 
@@ -41,7 +43,8 @@ impl FilterPolicy for BloomReader {
     }
 }
 
-/// SlateDB's encoding of a Bloom filter that tests no bits (two bytes, big-endian), of the one byte behind them.
+/// SlateDB's encoding of a Bloom filter that tests no bits (two bytes, big-endian), of the one byte behind
+/// them.
 const FULL: [u8; 3] = [0, 0, 0xff];
 
 /// A filter that answers "maybe", and its builder.

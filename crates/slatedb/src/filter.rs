@@ -10,7 +10,8 @@ use std::sync::Arc;
 /// A decoded filter. Clones share it.
 #[derive(Clone)]
 pub struct ParityFilter {
-    /// `None` if it could not be built, or is damaged: then every key may be there. [`AnyFilter`] is the type that has a wire form.
+    /// `None` if it could not be built, or is damaged: then every key may be there. [`AnyFilter`] is the type
+    /// that has a wire form.
     filter: Option<Arc<AnyFilter>>,
     prefixes: Option<Arc<dyn PrefixExtractor>>,
 }
@@ -30,7 +31,8 @@ impl ParityFilter {
     /// Reads the wire form. Damage, a later version, and anything behind the filter make it none.
     pub fn decode(data: &[u8], prefixes: Option<Arc<dyn PrefixExtractor>>) -> Self {
         let mut rest = data;
-        // No limit: lines are allocated as they arrive, and compression shrinks a filter of few keys to less than its lines.
+        // No limit: lines are allocated as they arrive, and compression shrinks a filter of few keys to less
+        // than its lines.
         let received = receive_filter(&mut rest, u64::MAX).ok();
         let sound = received.filter(|filter| rest.is_empty() && matches!(filter, AnyFilter::Lines(_)));
         ParityFilter { filter: sound.map(Arc::new), prefixes }

@@ -11,10 +11,12 @@ use std::sync::Arc;
 /// What the wire form has around the lines of a filter, in bytes.
 const AROUND_BYTES: usize = 136;
 
-/// Parity filters inside the SST files, in the place of SlateDB's Bloom filters: at most a third of the false positives in fewer bytes.
+/// Parity filters inside the SST files, in the place of SlateDB's Bloom filters: at most a third of the false
+/// positives in fewer bytes.
 ///
-/// Give it to everything that opens the database: `DbBuilder`, `DbReaderBuilder`, and a compactor or compaction worker that runs on its own.
-/// What does not know the policy reads the database correctly, but without these filters, and a compactor without it writes none.
+/// Give it to everything that opens the database: `DbBuilder`, `DbReaderBuilder`, and a compactor or
+/// compaction worker that runs on its own. What does not know the policy reads the database correctly, but
+/// without these filters, and a compactor without it writes none.
 ///
 /// ```
 /// use sidebloom_slatedb::ParityFilterPolicy;
@@ -33,9 +35,9 @@ const AROUND_BYTES: usize = 136;
 /// ```
 ///
 /// # The name
-/// `sidebloom.parity`, and `sidebloom.parity:p=NAME` with a prefix extractor of that name. Width, hash function, seed and format version stand in
-/// each filter, which has a checksum. So filters of all widths are readable by each policy, and one that is damaged, or of a later version,
-/// answers "maybe".
+/// `sidebloom.parity`, and `sidebloom.parity:p=NAME` with a prefix extractor of that name. Width, hash
+/// function, seed and format version stand in each filter, which has a checksum. So filters of all widths are
+/// readable by each policy, and one that is damaged, or of a later version, answers "maybe".
 ///
 /// # Which queries it answers
 /// Those for a key; with a prefix extractor, also those for a prefix. All others are "maybe".
@@ -61,8 +63,9 @@ impl ParityFilterPolicy {
     /// The policy's name, without a prefix extractor.
     pub const NAME: &'static str = "sidebloom.parity";
 
-    /// Filters with the lowest false-positive rate among those of at most `bits_per_key`: of 10 bits, those of
-    /// [`Width::Eight`](sidebloom_filter::Width::Eight), with 8.85 bits and 0.28 %. The keys are hashed with a random seed.
+    /// Filters with the lowest false-positive rate among those of at most `bits_per_key`: of 10 bits, those
+    /// of [`Width::Eight`](sidebloom_filter::Width::Eight), with 8.85 bits and 0.28 %. The keys are hashed
+    /// with a random seed.
     ///
     /// # Errors
     /// [`BitsPerKeyError`] for less than the smallest filter has (7.68), or no number.
@@ -74,7 +77,8 @@ impl ParityFilterPolicy {
         Ok(ParityFilterPolicy { width, hasher, prefixes: None, name: Self::NAME.to_owned() })
     }
 
-    /// Adds the prefixes of the keys to the filters, so that they answer prefix queries. The extractor's name becomes part of the policy's.
+    /// Adds the prefixes of the keys to the filters, so that they answer prefix queries. The extractor's name
+    /// becomes part of the policy's.
     #[must_use]
     pub fn with_prefix_extractor(mut self, prefixes: Arc<dyn PrefixExtractor>) -> Self {
         self.name = format!("{}:p={}", Self::NAME, prefixes.name());

@@ -13,7 +13,8 @@ pub struct Column {
     pub affinity: Affinity,
     /// Which keys the column treats as equal.
     pub equality: Canonical,
-    /// The columns that identify a row, quoted and with the table's name; `None` when other columns hide them.
+    /// The columns that identify a row, quoted and with the table's name; `None` when other columns hide
+    /// them.
     pub row_id: Option<String>,
 }
 
@@ -41,8 +42,9 @@ impl Column {
         quoted(&self.table)
     }
 
-    /// The column, where rows of the table are read. With the table's name, because SQLite takes a quoted name alone for a string if there
-    /// is no such column any more: every row would then have the column's name as its key.
+    /// The column, where rows of the table are read. With the table's name, because SQLite takes a quoted
+    /// name alone for a string if there is no such column any more: every row would then have the column's
+    /// name as its key.
     pub fn value_sql(&self) -> String {
         format!("{}.{}", quoted(&self.table), quoted(&self.name))
     }
@@ -51,7 +53,8 @@ impl Column {
         quoted(&self.name)
     }
 
-    /// The condition for rows with the key `?1`, also bound as a BLOB `?2` and, if it is one, as an integer `?3`.
+    /// The condition for rows with the key `?1`, also bound as a BLOB `?2` and, if it is one, as an integer
+    /// `?3`.
     pub fn has_key_sql(&self) -> String {
         let column = self.value_sql();
         format!("{column} = ?1 OR {column} = ?2 OR {column} = ?3")

@@ -10,16 +10,18 @@
 //! | REAL | an error: one number has many spellings |
 //!
 //! A column of affinity INTEGER or NUMERIC treats `'042'`, `'+42'` and `'42.0'` as 42, and so does its guard
-//! ([`Canonical::integers`](sidebloom::guard::Canonical::integers)). A column of affinity REAL is refused. A column without a type (affinity
-//! BLOB) converts nothing, so `'042'` and 42 are different keys: ask for an integer there as SQLite prints it.
+//! ([`Canonical::integers`](sidebloom::guard::Canonical::integers)). A column of affinity REAL is refused. A
+//! column without a type (affinity BLOB) converts nothing, so `'042'` and 42 are different keys: ask for an
+//! integer there as SQLite prints it.
 //!
 //! The collations `NOCASE` and `RTRIM`, declared for the column, are part of
-//! [`Source::equality`](sidebloom::guard::Source::equality): a guard that distinguishes keys the column treats as equal
-//! is refused. Columns with an application-defined collation are refused, because the guard cannot know which keys it
-//! treats as equal. A query with a collation of its own (`= ? COLLATE NOCASE`) is not covered: build the guard with
-//! `fold` or `pad` for it.
+//! [`Source::equality`](sidebloom::guard::Source::equality): a guard that distinguishes keys the column
+//! treats as equal is refused. Columns with an application-defined collation are refused, because the guard
+//! cannot know which keys it treats as equal. A query with a collation of its own (`= ? COLLATE NOCASE`) is
+//! not covered: build the guard with `fold` or `pad` for it.
 //!
-//! Reading all keys takes one read transaction. In rollback-journal mode it blocks writers until it ends; in WAL mode it does not.
+//! Reading all keys takes one read transaction. In rollback-journal mode it blocks writers until it ends; in
+//! WAL mode it does not.
 //!
 //! # Writers
 //! [`commit`] keeps the order that makes every "no" true:

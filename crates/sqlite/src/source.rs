@@ -33,8 +33,8 @@ impl SqliteSource {
     /// Opens an existing database.
     ///
     /// # Errors
-    /// [`Error::Database`] when the file is missing or not a database, when it has no such table or column, for a view (which
-    /// declares no collation), and for a column with an application-defined collation.
+    /// [`Error::Database`] when the file is missing or not a database, when it has no such table or column,
+    /// for a view (which declares no collation), and for a column with an application-defined collation.
     pub fn open(file: impl AsRef<Path>, table: &str, column: &str) -> Result<Self> {
         let path = file.as_ref().to_path_buf();
         let db = connect(&path, BUSY_TIMEOUT)?;
@@ -149,7 +149,8 @@ impl Source for SqliteSource {
         Ok(rows.map_err(|e| self.failed(&e))?.unsigned_abs())
     }
 
-    /// An inserted row has its key and nothing else; a key that is not UTF-8 becomes a BLOB. A removed key must exist.
+    /// An inserted row has its key and nothing else; a key that is not UTF-8 becomes a BLOB. A removed key
+    /// must exist.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<()> {
         let tx = self.db.unchecked_transaction().map_err(|e| self.failed(&e))?;
         self.apply_in(&tx, changes)?; // An error rolls back.

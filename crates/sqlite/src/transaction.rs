@@ -9,7 +9,8 @@ use std::path::PathBuf;
 /// [`Transaction::commit`] does: first the insertions, then the database, then the removals.
 ///
 /// # Errors
-/// The errors of [`Transaction::commit`]. On any error before the database has committed, its transaction is rolled back.
+/// The errors of [`Transaction::commit`]. On any error before the database has committed, its transaction is
+/// rolled back.
 pub fn commit(changes: Transaction<'_>, mut tx: rusqlite::Transaction<'_>) -> Result<()> {
     // If the guard refuses the insertions, `tx` is dropped unused, and its rows must not be committed.
     tx.set_drop_behavior(rusqlite::DropBehavior::Rollback);

@@ -1,5 +1,6 @@
-//! Numbers that no store has, under valid checksums: lengths, counts, file numbers and sequence numbers at the ends of their ranges. Answers may
-//! be wrong then. But nothing panics, no error is without a name, and a repair gives a store that opens, takes writes and is sound.
+//! Numbers that no store has, under valid checksums: lengths, counts, file numbers and sequence numbers at
+//! the ends of their ranges. Answers may be wrong then. But nothing panics, no error is without a name, and a
+//! repair gives a store that opens, takes writes and is sound.
 
 use super::store::{Kind, Store, Victim};
 use crate::support::{Rng, SimFs};

@@ -1,4 +1,5 @@
-//! The structure of a store's files, read independently of the engine, from the descriptions in the `format.rs` of each. For sound files.
+//! The structure of a store's files, read independently of the engine, from the descriptions in the
+//! `format.rs` of each. For sound files.
 
 use crate::support::Layout;
 use std::collections::BTreeMap;
@@ -93,7 +94,7 @@ pub fn manifest(bytes: &[u8]) -> Manifest {
                 2 => {
                     let id = fields.varint();
                     (0..9).for_each(|_| _ = fields.u8()); // level, digest
-                    (0..4).for_each(|_| _ = fields.varint()); // entries, tombstones, longest run, ranges
+                    (0..4).for_each(|_| _ = fields.varint()); // entries, tombstones, longest streak, ranges
                     added.push((id, (fields.bytes(), fields.last_key())));
                     (0..5).for_each(|_| _ = fields.varint()); // sequence numbers, lengths
                 }

@@ -29,14 +29,16 @@ pub struct Harm {
     pub how: String,
     /// `None` if the file is gone.
     pub bytes: Option<Vec<u8>>,
-    /// Bytes changed into what no file of the store ever had there: the checksum of the structure around them cannot match.
+    /// Bytes changed into what no file of the store ever had there: the checksum of the structure around them
+    /// cannot match.
     pub is_noise: bool,
     /// The whole file is another one.
     pub is_whole: bool,
 }
 
 impl Harm {
-    /// The first byte that differs, and the end of the last one. A file that is cut differs from its new end on.
+    /// The first byte that differs, and the end of the last one. A file that is cut differs from its new end
+    /// on.
     pub fn changed(&self, old: &[u8]) -> Range<usize> {
         let Some(new) = &self.bytes else { return 0..old.len() };
         let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
@@ -193,9 +195,10 @@ fn foreign(rng: &mut Rng, target: &Target) -> Harm {
     let from = if is_version { &target.others } else { &target.kin };
     let mut new = target.bytes.to_vec();
     let to = extent(rng, target);
-    let (how, source) = match from.is_empty() {
-        true => ("noise", (0..2 * new.len()).map(|_| rng.next() as u8).collect()),
-        false => (if is_version { "another version" } else { "another file" }, rng.pick(from).to_vec()),
+    let (how, source) = if from.is_empty() {
+        ("noise", (0..2 * new.len()).map(|_| rng.next() as u8).collect())
+    } else {
+        (if is_version { "another version" } else { "another file" }, rng.pick(from).to_vec())
     };
     let at = if is_version || rng.percent(50) { to.start } else { block(rng, &source, SECTOR).start };
     let old_bytes: Vec<u8> = (at..at + to.len()).map(|at| source.get(at).copied().unwrap_or(0)).collect();

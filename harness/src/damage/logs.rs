@@ -1,5 +1,6 @@
-//! What a store may answer when its logs are damaged. A damaged log is an error, except where a crash explains it and nothing shows that
-//! the damaged part had been synced: then the store has exactly the batches before it.
+//! What a store may answer when its logs are damaged. A damaged log is an error, except where a crash
+//! explains it and nothing shows that the damaged part had been synced: then the store has exactly the
+//! batches before it.
 
 use super::store::{Store, Victim};
 use super::wound::{Wound, Wounds};

@@ -1,5 +1,6 @@
-//! Damages the files of random stores, one opening each. Every answer is right, or an error that names the file and an offset in it (I6);
-//! damaged sidecars change nothing (I2); repair brings back what is not damaged.
+//! Damages the files of random stores, one opening each. Every answer is right, or an error that names the
+//! file and an offset in it (I6); damaged sidecars change nothing (I2); repair brings back what is not
+//! damaged.
 
 mod extremes;
 mod formats;
@@ -12,7 +13,7 @@ mod store;
 mod workload;
 mod wound;
 
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{Contents, Rng, SimFs, contents, count_warnings};
 use extremes::Extreme;
 use reads::Reads;
@@ -157,13 +158,15 @@ impl<'a> Attempt<'a> {
         if rng.percent(6) {
             reads.verify();
         }
-        match failed {
-            true => (Outcome::Error, Some(store.expected.clone())),
-            false => (Outcome::Same, Some(store.expected.clone())),
+        if failed {
+            (Outcome::Error, Some(store.expected.clone()))
+        } else {
+            (Outcome::Same, Some(store.expected.clone()))
         }
     }
 
-    /// Opens the store for writing, writes, compacts, and opens it again. `found` is what it holds, if it can be opened.
+    /// Opens the store for writing, writes, compacts, and opens it again. `found` is what it holds, if it can
+    /// be opened.
     fn writable(&self, wounds: &Wounds<'_>, fs: &SimFs, found: Option<&Contents>) {
         let store = self.store;
         let db = match (store.options(fs).open(&store.dir), found) {

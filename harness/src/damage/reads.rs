@@ -74,12 +74,11 @@ impl Reads<'_> {
             Some(range) => (self.expected.range(range.clone()).collect(), self.db.range(range)),
             None => (self.expected.iter().collect(), self.db.iter()),
         };
-        match backwards {
-            true => {
-                right.reverse();
-                self.steps(walk.rev(), &right, "backwards")
-            }
-            false => self.steps(walk, &right, "forwards"),
+        if backwards {
+            right.reverse();
+            self.steps(walk.rev(), &right, "backwards")
+        } else {
+            self.steps(walk, &right, "forwards")
         }
     }
 
@@ -107,7 +106,8 @@ impl Reads<'_> {
         false
     }
 
-    /// Walks over everything and goes on behind damage to segments: each row that it shows is right, and what is missing is named.
+    /// Walks over everything and goes on behind damage to segments: each row that it shows is right, and what
+    /// is missing is named.
     pub fn skip(&self, backwards: bool) {
         let skipped = Skipped::new();
         let walk = self.db.iter().skip_damaged(&skipped);

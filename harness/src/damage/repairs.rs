@@ -1,4 +1,5 @@
-//! Repair of damaged stores: what is not damaged comes back, nothing is invented, and the report says what may be lost.
+//! Repair of damaged stores: what is not damaged comes back, nothing is invented, and the report says what
+//! may be lost.
 
 use super::logs::damaged_operations;
 use super::store::{Kind, Store};
@@ -8,7 +9,8 @@ use sidebloom::{Error, RepairReport};
 use std::ops::{Bound, RangeBounds};
 use std::path::PathBuf;
 
-/// Repairs a copy of the store. `opened` are the contents that it has without a repair, if it can be opened and read.
+/// Repairs a copy of the store. `opened` are the contents that it has without a repair, if it can be opened
+/// and read.
 pub fn check(store: &Store, wounds: &Wounds<'_>, fs: &SimFs, opened: Option<&Contents>) {
     let report =
         store.options(fs).repair(&store.dir).unwrap_or_else(|error| panic!("repair failed: {error}"));
@@ -45,7 +47,8 @@ pub fn check(store: &Store, wounds: &Wounds<'_>, fs: &SimFs, opened: Option<&Con
     works(store, fs, found);
 }
 
-/// Whether the error names a file that the store does not need, or says that a log is lost and the operations of such a file were in it.
+/// Whether the error names a file that the store does not need, or says that a log is lost and the operations
+/// of such a file were in it.
 fn is_leftover(store: &Store, wounds: &Wounds<'_>, error: &Error) -> bool {
     let Error::Corruption { file, what, .. } = error else { return false };
     if wounds.kind == Kind::Log && store.has_leftovers && what.contains("but the first log begins at") {
@@ -55,7 +58,8 @@ fn is_leftover(store: &Store, wounds: &Wounds<'_>, error: &Error) -> bool {
     needed.all(|needed| needed.path != *file)
 }
 
-/// What was damaged is still there, under its own name or as `*.damaged`. A manifest that is valid is not known to be damaged.
+/// What was damaged is still there, under its own name or as `*.damaged`. A manifest that is valid is not
+/// known to be damaged.
 fn damaged_files_stay(wounds: &Wounds<'_>, fs: &SimFs) {
     if wounds.kind == Kind::Manifest && wounds.others_too {
         return;

@@ -1,4 +1,5 @@
-//! Damaged sidecars change no answer (I2): each is counted, warned of once and reported by `verify`, and rebuilt in the background.
+//! Damaged sidecars change no answer (I2): each is counted, warned of once and reported by `verify`, and
+//! rebuilt in the background.
 
 use super::reads::Reads;
 use super::store::Store;
@@ -6,7 +7,8 @@ use super::wound::Wounds;
 use crate::support::{Rng, SimFs, eventually, warnings_about};
 use sidebloom::Db;
 
-/// How many of the damaged sidecars are unusable: at least, and at most. An older filter of the same segment is as good.
+/// How many of the damaged sidecars are unusable: at least, and at most. An older filter of the same segment
+/// is as good.
 fn unusable(store: &Store, wounds: &Wounds<'_>) -> (usize, usize) {
     if !store.has_filters() {
         return (0, 0);

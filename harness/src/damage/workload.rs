@@ -210,10 +210,7 @@ pub fn build(seed: u64, dir: &Path) -> Built {
     let mut rng = Rng::new(seed);
     let fs = SimFs::new();
     // Every segment has a filter, or none has.
-    let policy = match rng.percent(15) {
-        true => FilterPolicy::OFF,
-        false => config::policy_with_filters(&mut rng),
-    };
+    let policy = if rng.percent(15) { FilterPolicy::OFF } else { config::policy_with_filters(&mut rng) };
     let options = config::random(&mut rng, Arc::new(fs.clone())).filter_policy(policy);
     let has_filters = policy.is_on();
     let shape = Shape::random(&mut rng);

@@ -25,7 +25,8 @@ pub struct Wounds<'a> {
     pub dir: &'a Path,
     pub kind: Kind,
     pub all: Vec<Wound<'a>>,
-    /// Whether an error may name another file of the store: the damaged one is valid, but not the one that belongs there.
+    /// Whether an error may name another file of the store: the damaged one is valid, but not the one that
+    /// belongs there.
     pub others_too: bool,
 }
 
@@ -47,9 +48,10 @@ impl<'a> Wounds<'a> {
         }
         let first = rng.pick(victims);
         let second = rng.pick(victims);
-        let pair = match first.path != second.path && rng.percent(4) {
-            true => exchanged(rng, &first.target, &second.target),
-            false => None,
+        let pair = if first.path != second.path && rng.percent(4) {
+            exchanged(rng, &first.target, &second.target)
+        } else {
+            None
         };
         let harms = match pair {
             Some([a, b]) => vec![(first, a), (second, b)],
@@ -78,9 +80,11 @@ impl<'a> Wounds<'a> {
         }
     }
 
-    /// Panics unless the error says where the damage is: the file, and an offset in it that is not beyond the damage.
+    /// Panics unless the error says where the damage is: the file, and an offset in it that is not beyond the
+    /// damage.
     pub fn check(&self, error: &Error) {
-        // Logs and manifests are read from the front. An edit of another place may be valid, and contradict a later one.
+        // Logs and manifests are read from the front. An edit of another place may be valid, and contradict a
+        // later one.
         self.check_up_to(error, |wound| match self.kind {
             Kind::Log | Kind::Manifest if wound.harm.is_noise => wound.changed.start,
             Kind::Manifest => wound.whole_len(),
@@ -122,8 +126,8 @@ impl Wound<'_> {
         self.victim.target.bytes.len().max(self.changed.end)
     }
 
-    /// Whether a crash may have left these bytes from the damaged piece on: the file ends within the piece, or a sector of it, from its
-    /// start on, is zero.
+    /// Whether a crash may have left these bytes from the damaged piece on: the file ends within the piece,
+    /// or a sector of it, from its start on, is zero.
     pub fn looks_lost(&self, piece: &Range<usize>) -> bool {
         const SECTOR: usize = 512;
         let Some(new) = &self.harm.bytes else { return true };
@@ -153,8 +157,8 @@ impl Wound<'_> {
         new.get(piece.clone()) == self.victim.target.bytes.get(piece.clone())
     }
 
-    /// Whether a manifest may be valid though it is not the right one: it lost its last edits, or is an older one or another store's, or
-    /// its edits are in other places.
+    /// Whether a manifest may be valid though it is not the right one: it lost its last edits, or is an older
+    /// one or another store's, or its edits are in other places.
     fn may_be_another_manifest(&self) -> bool {
         self.harm.is_whole
             || !self.harm.is_noise

@@ -9,7 +9,8 @@ use std::ops::Bound;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Acknowledged,
-    /// The log failed, or the write has not ended yet: a later open may find the batch, whole, but only as the writer's last one.
+    /// The log failed, or the write has not ended yet: a later open may find the batch, whole, but only as
+    /// the writer's last one.
     Failed,
     /// The store was read-only already, so nothing of the batch was written.
     Refused,
@@ -21,7 +22,8 @@ struct Attempt {
     outcome: Outcome,
 }
 
-/// One writer's attempts, in order. Attempt `i` sets the writer's key `count` to `i`, so the contents tell how many batches survived.
+/// One writer's attempts, in order. Attempt `i` sets the writer's key `count` to `i`, so the contents tell
+/// how many batches survived.
 #[derive(Debug, Clone)]
 pub struct History {
     writer: u8,
@@ -129,8 +131,8 @@ impl History {
         part_of(found, |key| self.owns(key))
     }
 
-    /// Checks what a later open found: the acknowledged attempts up to some number, at least `least`, and nothing else but that attempt.
-    /// The history then goes on from there.
+    /// Checks what a later open found: the acknowledged attempts up to some number, at least `least`, and
+    /// nothing else but that attempt. The history then goes on from there.
     pub fn settle(&mut self, found: &Contents, least: u64, what: &str) {
         let (mine, writer) = (self.part_of(found), self.writer);
         let count = mine.get(&self.key("count")).map_or(Ok(0), |n| String::from_utf8_lossy(n).parse());

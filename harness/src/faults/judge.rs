@@ -1,5 +1,5 @@
-//! Which errors a fault explains. The errors of a call must name the operation and the path of a fault that occurred, and only the faults
-//! that the call depends on may reach it: I2 and I5 in detail.
+//! Which errors a fault explains. The errors of a call must name the operation and the path of a fault that
+//! occurred, and only the faults that the call depends on may reach it: I2 and I5 in detail.
 
 use crate::support::{Errno, OpKind, STORE, Strike};
 use sidebloom::Error;
@@ -76,7 +76,8 @@ fn is_in_copy(strike: &Strike) -> bool {
     strike.path.to_string_lossy().contains("copy")
 }
 
-/// A fault in what a write depends on: the log, a new segment, the manifest, or the directory that names them.
+/// A fault in what a write depends on: the log, a new segment, the manifest, or the directory that names
+/// them.
 fn is_of_a_write(strike: &Strike) -> bool {
     use OpKind::*;
     let ours = strike.path.starts_with(STORE) && !is_sidecar(strike);

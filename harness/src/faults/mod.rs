@@ -1,29 +1,32 @@
-//! Each kind of I/O fails, at each index of random workloads, with each error that it can have, once and for good.
+//! Each kind of I/O fails, at each index of random workloads, with each error that it can have, once and for
+//! good.
 //!
 //! 1. A workload runs undisturbed, which counts its operations of each kind.
-//! 2. It runs again for each fault, which is planned before the store is created, so that openings, closings and repairs meet it too. Every
-//!    call returns the right answer, or an error that names the operation and the path of a fault that the call depends on.
-//! 3. Once the fault is gone: the open store has what it acknowledged, and it takes writes unless it must not; so does the reopened one;
-//!    a crash soon after the fault loses nothing that was synced; no file is left over.
+//! 2. It runs again for each fault, which is planned before the store is created, so that openings, closings
+//!    and repairs meet it too. Every call returns the right answer, or an error that names the operation and
+//!    the path of a fault that the call depends on.
+//! 3. Once the fault is gone: the open store has what it acknowledged, and it takes writes unless it must
+//!    not; so does the reopened one; a crash soon after the fault loses nothing that was synced; no file is
+//!    left over.
 
-mod after;
+mod after_fault;
 mod history;
 mod judge;
 mod plan;
 mod session;
 mod shared;
-mod state;
+mod trial;
 mod workload;
 
-use crate::run::{Args, Counts, Harness, report};
+use crate::harness::{Args, Counts, Harness, report};
 use crate::support::Fault;
 use plan::{KINDS, is_lasting_shortage};
-use state::Run;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
+use trial::Trial;
 use workload::Workload;
 
 /// The faults of a workload are spread over this many seeds.
@@ -61,16 +64,16 @@ pub fn harness(args: &Args) -> ExitCode {
 /// Runs one slice of the faults of a workload.
 fn seed(seed: u64, counts: &Counts) {
     let (workload, slice) = (Workload::new(seed % WORKLOADS), seed / WORKLOADS % SLICES);
-    let mut undisturbed = Run::new(&workload, None);
+    let mut undisturbed = Trial::new(&workload, None);
     undisturbed.sessions();
     let operations = KINDS.map(|(kind, _)| (kind, undisturbed.shared.fs.ops_of(kind)));
-    after::check_left(undisturbed);
+    after_fault::check_left(undisturbed);
     let run = |fault: Fault| {
-        let mut run = Run::new(&workload, Some(fault));
-        run.sessions();
-        let struck = run.strikes() > 0;
+        let mut trial = Trial::new(&workload, Some(fault));
+        trial.sessions();
+        let struck = trial.strikes() > 0;
         if struck {
-            after::check_left(run);
+            after_fault::check_left(trial);
         }
         struck
     };

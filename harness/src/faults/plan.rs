@@ -1,4 +1,5 @@
-//! The faults of a workload: each kind of operation, each error that it can have, once and for good, at each index.
+//! The faults of a workload: each kind of operation, each error that it can have, once and for good, at each
+//! index.
 
 use crate::support::{Errno, Fault, OpKind};
 

@@ -1,16 +1,16 @@
 //! The sessions of a workload while a fault is planned.
 
-use super::after::check_live;
+use super::after_fault::check_live;
 use super::history::assert_same;
 use super::judge::Call;
-use super::state::{Copied, Run};
+use super::trial::{Copied, Trial};
 use super::workload::{Session, Step, options};
 use crate::contents::rows;
 use crate::support::{Contents, Rng, STORE};
 use sidebloom::{Db, Durability, Error, FilterPolicy, Snapshot};
 use std::sync::Arc;
 
-impl Run<'_> {
+impl Trial<'_> {
     /// Runs the sessions until the fault has struck and gone.
     pub fn sessions(&mut self) {
         for session in &self.workload.sessions {

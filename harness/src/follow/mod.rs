@@ -1,8 +1,9 @@
-//! Following: processes read a store beside the one that writes it, while all of them are killed by SIGKILL at random moments and started
-//! again under other options.
+//! Following: processes read a store beside the one that writes it, while all of them are killed by SIGKILL
+//! at random moments and started again under other options.
 //!
-//! Each batch of a writer gives all of its keys the values of one number, so whatever a reader sees must be the values of one number, not
-//! older than the last one that was acknowledged before, and never older than what the same reader has seen.
+//! Each batch of a writer gives all of its keys the values of one number, so whatever a reader sees must be
+//! the values of one number, not older than the last one that was acknowledged before, and never older than
+//! what the same reader has seen.
 
 mod reader;
 mod rows;
@@ -13,7 +14,7 @@ pub use rows::ChildArgs;
 pub use writer::writer;
 
 use crate::config;
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{self, Rng};
 use rows::Numbers;
 use sidebloom::fs::RealFs;

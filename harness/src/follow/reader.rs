@@ -91,9 +91,10 @@ impl Reader {
         let indexes: Vec<usize> =
             (0..1 + self.rng.below(9)).map(|_| self.rng.below(KEYS as u64) as usize).collect();
         let keys: Vec<_> = indexes.iter().map(|&index| key(source, index)).collect();
-        let found = match self.rng.percent(50) {
-            true => db.multi_get(&keys),
-            false => keys.iter().map(|key| db.get(key)).collect(),
+        let found = if self.rng.percent(50) {
+            db.multi_get(&keys)
+        } else {
+            keys.iter().map(|key| db.get(key)).collect()
         };
         let found = found.unwrap_or_else(|e| panic!("get: {e}"));
         let last = self.numbers.started(source);

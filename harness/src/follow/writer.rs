@@ -1,5 +1,5 @@
-//! The process that writes: batches from several threads, ingested rows, flushes, compactions and new filters; it closes and opens the
-//! store under other options.
+//! The process that writes: batches from several threads, ingested rows, flushes, compactions and new
+//! filters; it closes and opens the store under other options.
 
 use super::rows::{ChildArgs, INGESTED, KEYS, Numbers, WRITERS, key, value};
 use crate::config;
@@ -85,12 +85,11 @@ fn ingest(db: &Db, numbers: &Numbers, rng: &mut Rng) -> sidebloom::Result<()> {
     numbers.set_started(INGESTED, number);
     let mut rows: Vec<_> =
         (0..KEYS).filter_map(|index| Some((key(INGESTED, index), value(INGESTED, index, number)?))).collect();
-    match rng.percent(50) {
-        true => {
-            rows.sort();
-            db.ingest(rows.into_iter().map(Ok))?
-        }
-        false => db.ingest_unsorted(rows.into_iter().map(Ok))?,
+    if rng.percent(50) {
+        rows.sort();
+        db.ingest(rows.into_iter().map(Ok))?
+    } else {
+        db.ingest_unsorted(rows.into_iter().map(Ok))?
     };
     numbers.set_acknowledged(INGESTED, number);
     Ok(())

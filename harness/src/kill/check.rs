@@ -78,7 +78,8 @@ pub fn settle(db: &Db, expected: &Expected) {
     }
 }
 
-/// A checkpoint holds, of each writer, all batches up to one that was not older than the last one acknowledged before it began.
+/// A checkpoint holds, of each writer, all batches up to one that was not older than the last one
+/// acknowledged before it began.
 pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
     let what = format!("{what}: a checkpoint");
     let report = db.verify().unwrap_or_else(|e| panic!("{what}: verify: {e}"));

@@ -1,5 +1,6 @@
-//! The process that is killed: checks what the one before it left, then writes from several threads, beside flushes, compactions,
-//! checkpoints, new filters and forked processes; closes, repairs, opens under other options, and goes on.
+//! The process that is killed: checks what the one before it left, then writes from several threads, beside
+//! flushes, compactions, checkpoints, new filters and forked processes; closes, repairs, opens under other
+//! options, and goes on.
 
 use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
@@ -175,10 +176,7 @@ impl Child {
     fn ingest(&mut self, db: &Db) {
         self.expected.set_ingest(Ingest::Pending);
         let rows = (0..INGESTED).map(|row| Ok(ingested(row)));
-        let done = match self.rng.percent(50) {
-            true => db.ingest(rows),
-            false => db.ingest_unsorted(rows.rev()),
-        };
+        let done = if self.rng.percent(50) { db.ingest(rows) } else { db.ingest_unsorted(rows.rev()) };
         self.ok("ingest", done);
         self.expected.set_ingest(Ingest::Done);
     }

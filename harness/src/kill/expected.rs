@@ -1,10 +1,12 @@
-//! What a store should hold, in a file that survives the death of the process: a write is complete once the kernel has it.
+//! What a store should hold, in a file that survives the death of the process: a write is complete once the
+//! kernel has it.
 //!
-//! Per writer, the number of its last batch. Per key, two numbers: of the last batch that may have written it, and of the last one that was
-//! acknowledged. A number decides the keys of a batch and their values. A writer writes one batch at a time, so at most one is in doubt.
+//! Per writer, the number of its last batch. Per key, two numbers: of the last batch that may have written
+//! it, and of the last one that was acknowledged. A number decides the keys of a batch and their values. A
+//! writer writes one batch at a time, so at most one is in doubt.
 //!
-//! For checkpoints, also the state when the store was opened, and the last batch of each writer that was acknowledged before the last
-//! checkpoint began: a checkpoint holds that batch, and perhaps later ones.
+//! For checkpoints, also the state when the store was opened, and the last batch of each writer that was
+//! acknowledged before the last checkpoint began: a checkpoint holds that batch, and perhaps later ones.
 
 use crate::support::Rng;
 use std::collections::BTreeSet;
@@ -115,7 +117,8 @@ impl Expected {
         }
     }
 
-    /// The number of the last batch before the store was opened, and for each key the number of the one that wrote it.
+    /// The number of the last batch before the store was opened, and for each key the number of the one that
+    /// wrote it.
     pub fn opened(&self, writer: usize) -> (u64, [u64; KEYS]) {
         let at = OPENED_AT + 8 * (writer * (1 + KEYS)) as u64;
         (self.u64_at(at), self.get(at + 8))

@@ -1,5 +1,5 @@
-//! A process forked beside the writers, which has the store's memory and shares its locks. It reads, is refused, drops its handle or does not,
-//! and ends.
+//! A process forked beside the writers, which has the store's memory and shares its locks. It reads, is
+//! refused, drops its handle or does not, and ends.
 
 use crate::support::Rng;
 use sidebloom::{Db, Error, Options};

@@ -1,5 +1,5 @@
-//! Real kills: a process that writes to a store is killed by SIGKILL at random moments, and the next one checks what it left against a
-//! file of expected states.
+//! Real kills: a process that writes to a store is killed by SIGKILL at random moments, and the next one
+//! checks what it left against a file of expected states.
 
 mod check;
 mod child;
@@ -10,7 +10,7 @@ use child::{Aim, FORKED};
 pub use child::{ChildArgs, child};
 
 use crate::config;
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{self, Rng};
 use clap::ValueEnum;
 use expected::Expected;
@@ -25,7 +25,8 @@ use std::time::{Duration, Instant};
 /// Kills per store.
 const KILLS: u64 = 25;
 const SIGKILL: i32 = 9;
-/// What the child does mostly, what it has said before it is killed, and at most how many microseconds later that is.
+/// What the child does mostly, what it has said before it is killed, and at most how many microseconds later
+/// that is.
 const MOMENTS: [(Aim, Option<&str>, u64); 11] = [
     (Aim::Anything, None, 3000),
     (Aim::Anything, None, 20_000),
@@ -62,9 +63,10 @@ pub fn harness(args: &Args) -> ExitCode {
 /// A store in memory, or at times on a disk, whose operations take longer.
 fn directory(rng: &mut Rng) -> tempfile::TempDir {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
-    match rng.percent(15) && target.is_dir() {
-        true => tempfile::tempdir_in(target).unwrap(),
-        false => support::fast_dir(),
+    if rng.percent(15) && target.is_dir() {
+        tempfile::tempdir_in(target).unwrap()
+    } else {
+        support::fast_dir()
     }
 }
 
@@ -103,7 +105,8 @@ impl Drop for Killed {
     }
 }
 
-/// Waits until the directory of a checkpoint is there; not for long, since the child may stop making checkpoints.
+/// Waits until the directory of a checkpoint is there; not for long, since the child may stop making
+/// checkpoints.
 fn wait_for_copy(dir: &Path) {
     let started = Instant::now();
     while !dir.join("copy").exists() && started.elapsed() < Duration::from_millis(50) {

@@ -1,4 +1,5 @@
-//! What others do to the directory of an open store: they move it, they remove its lock file and write it as well, or they put files there.
+//! What others do to the directory of an open store: they move it, they remove its lock file and write it as
+//! well, or they put files there.
 
 use super::blob::Blob;
 use super::player::Player;
@@ -38,7 +39,8 @@ fn restore(player: &Player<'_>, key: &Blob) {
     player.ok("restore", restored);
 }
 
-/// Another writer comes in because the lock file is gone. The store stops, and removes nothing of the other's.
+/// Another writer comes in because the lock file is gone. The store stops, and removes nothing of the
+/// other's.
 pub fn lose_lock(player: &mut Player<'_>) {
     player.ok("wait_for_compaction", player.db().wait_for_compaction());
     player.place.remove_lock();

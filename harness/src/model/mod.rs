@@ -1,18 +1,18 @@
-//! Metamorphic model: a seed makes a program of operations, which runs under many random configurations. Each answer must be that of a
-//! `BTreeMap`, and all configurations must give the same answers.
+//! Metamorphic model: a seed makes a program of operations, which runs under many random configurations. Each
+//! answer must be that of a `BTreeMap`, and all configurations must give the same answers.
 
 mod blob;
 mod cursors;
 mod intruders;
 mod keys;
-mod place;
 mod player;
 mod program;
 mod rows;
+mod store_location;
 mod threads;
 mod upkeep;
 
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use player::play;
 use program::Program;
 use std::process::ExitCode;

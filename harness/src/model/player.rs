@@ -2,13 +2,13 @@
 
 use super::blob::{Blob, Model};
 use super::cursors::Cursors;
-use super::place::Place;
 use super::program::{Op, Program, Span};
 use super::rows::Walk;
+use super::store_location::StoreLocation;
 use super::threads::Phase;
 use crate::config;
 use crate::contents::{Change, apply, batch_of};
-use crate::run::Counts;
+use crate::harness::Counts;
 use crate::support::Rng;
 use sidebloom::filter::Verdict;
 use sidebloom::{Db, Error, Options, Range, Snapshot};
@@ -22,7 +22,7 @@ const KEPT_MAX: usize = 6;
 pub struct Player<'a> {
     pub program: &'a Program,
     pub rng: Rng,
-    pub place: Place,
+    pub place: StoreLocation,
     /// `None` between close and reopen.
     pub open: Option<Db>,
     /// Follows the store, also while it is closed, damaged and repaired.
@@ -45,7 +45,7 @@ pub struct Player<'a> {
 /// Plays the program. Returns a hash of all answers.
 pub fn play(program: &Program, seed: u64, configuration: u64, counts: &Counts) -> u64 {
     let mut rng = Rng::new(seed << 8 | configuration);
-    let place = Place::random(&mut rng);
+    let place = StoreLocation::random(&mut rng);
     let mut player = Player {
         program,
         rng,

@@ -125,7 +125,7 @@ fn batch(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Write> {
     let only =
         |key: Blob| Change::DeleteSpan(Span::Range(Bound::Included(key.clone()), Bound::Included(key)));
     match rng.below(7) {
-        // Neighbours, which make long runs of tombstones, of keys or of ranges.
+        // Neighbours, which make long streaks of tombstones, of keys or of ranges.
         0 => (from..from + len).map(|at| Change::Delete(keys.at(at))).collect(),
         6 => (from..from + len).map(|at| only(keys.at(at))).collect(),
         1 => (from..from + len).map(|at| Change::Put(keys.at(at), value(rng))).collect(),

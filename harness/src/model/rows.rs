@@ -49,9 +49,10 @@ impl Walk {
         what: impl Fn() -> String,
         mut answer: impl FnMut(&[u8]),
     ) -> bool {
-        let (found, expected) = match from_the_front {
-            true => (self.range.next(), self.rows.pop_front()),
-            false => (self.range.next_back(), self.rows.pop_back()),
+        let (found, expected) = if from_the_front {
+            (self.range.next(), self.rows.pop_front())
+        } else {
+            (self.range.next_back(), self.rows.pop_back())
         };
         let found = found.map(|row| row.unwrap_or_else(|e| panic!("{}: the iterator fails: {e}", what())));
         let is_same = match (&found, &expected) {

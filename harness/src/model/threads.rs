@@ -1,7 +1,8 @@
-//! Several writers at once, each with its own keys, so that the end is known; beside them readers, and somebody who flushes and compacts.
+//! Several writers at once, each with its own keys, so that the end is known; beside them readers, and
+//! somebody who flushes and compacts.
 //!
-//! Each batch also sets the two counters of its writer, at both ends of the key space. A snapshot with the counters of all writers must hold
-//! exactly the batches that they name.
+//! Each batch also sets the two counters of its writer, at both ends of the key space. A snapshot with the
+//! counters of all writers must hold exactly the batches that they name.
 
 use super::blob::{Blob, Model};
 use super::program::Write;
@@ -121,9 +122,10 @@ impl Phase<'_> {
 
     fn check(&self, snapshot: &Snapshot, done: &[u64], backwards: bool, when: &str) {
         let expected = self.after(done);
-        let mut rows: Vec<_> = match backwards {
-            false => snapshot.iter().map(|row| row.unwrap()).collect(),
-            true => snapshot.iter().rev().map(|row| row.unwrap()).collect(),
+        let mut rows: Vec<_> = if backwards {
+            snapshot.iter().rev().map(|row| row.unwrap()).collect()
+        } else {
+            snapshot.iter().map(|row| row.unwrap()).collect()
         };
         if backwards {
             rows.reverse();

@@ -1,4 +1,5 @@
-//! What changes no answer: flushes, compactions, other filters, checkpoints, reopening under other options, damaged sidecars, repairs.
+//! What changes no answer: flushes, compactions, other filters, checkpoints, reopening under other options,
+//! damaged sidecars, repairs.
 
 use super::player::Player;
 use super::program::Span;

@@ -2,9 +2,9 @@
 
 use super::life::Image;
 use super::plan::{Found, Plan, mix};
-use super::told::{Copy, Promises};
+use super::promises::{Copy, Promises};
 use crate::config;
-use crate::run::Counts;
+use crate::harness::Counts;
 use crate::support::{Crash, Rng, STORE, SimFs};
 use sidebloom::{Db, Error, Options};
 use std::collections::{HashMap, HashSet};
@@ -36,7 +36,8 @@ pub struct Checker<'a> {
     pub known: HashMap<Digest, Found>,
     /// The same for checkpoints; `None` if it was refused.
     pub copies: HashMap<Digest, Option<Found>>,
-    /// The images of this life. Those of all lives and seeds do not decide what is done with an image, so that a seed alone does the same.
+    /// The images of this life. Those of all lives and seeds do not decide what is done with an image, so
+    /// that a seed alone does the same.
     pub images: HashSet<Digest>,
     pub all_images: &'a Mutex<HashSet<Digest>>,
     pub rng: Rng,
@@ -49,7 +50,8 @@ pub fn failed(what: &str) -> impl Fn(Error) -> String + '_ {
 }
 
 impl Checker<'_> {
-    /// Checks the image after this crash. Returns the disk and what its store holds, and whether it is the first of its kind.
+    /// Checks the image after this crash. Returns the disk and what its store holds, and whether it is the
+    /// first of its kind.
     pub fn check(&mut self, image: &Image, crash: Crash, seed: u64) -> Outcome<(SimFs, Found, bool)> {
         let fs = image.fs.crash(crash, seed);
         self.counts.add("images", 1);
@@ -75,11 +77,13 @@ impl Checker<'_> {
         if self.rng.percent(10) {
             return options;
         }
-        // More threads find nothing else, and starting them takes longer than a recovery. So does unpacking a block for each key.
+        // More threads find nothing else, and starting them takes longer than a recovery. So does unpacking a
+        // block for each key.
         options.background_threads(2).block_cache_bytes(1 << 20)
     }
 
-    /// Opens the store on a copy of the disk and reads it in every way. `has_filters`: every segment must have its filter.
+    /// Opens the store on a copy of the disk and reads it in every way. `has_filters`: every segment must
+    /// have its filter.
     pub fn read(&mut self, fs: &SimFs, has_filters: bool) -> Outcome<Found> {
         let copy = fs.crash(Crash::Kill, 0);
         let read_only = if self.rng.percent(25) { Some(self.read_only(fs)?) } else { None };
@@ -114,9 +118,10 @@ impl Checker<'_> {
             Error::Io { path, .. } => path.ends_with("LOCK") && fs.read(path).is_none(),
             _ => false,
         };
-        let options = match self.rng.percent(50) {
-            true => self.options(fs).follow(true),
-            false => self.options(fs).read_only(true),
+        let options = if self.rng.percent(50) {
+            self.options(fs).follow(true)
+        } else {
+            self.options(fs).read_only(true)
         };
         match options.open(STORE) {
             Ok(db) => self.read_open(&db).map_err(|e| format!("read-only: {e}")),

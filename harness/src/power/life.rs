@@ -1,7 +1,8 @@
-//! One life of a store, from its opening to its closing: threads use it, while images of the disk are taken at its writing operations.
+//! One life of a store, from its opening to its closing: threads use it, while images of the disk are taken
+//! at its writing operations.
 
 use super::plan::{Plan, mix};
-use super::told::{Promises, Told};
+use super::promises::{Promises, Told};
 use crate::config;
 use crate::support::{Crash, Rng, STORE, SimFs};
 use sidebloom::{Db, Durability, Options};

@@ -1,28 +1,29 @@
 //! Power is lost at each writing operation of random workloads, and again while the store recovers.
 //!
-//! 1. Each workload runs once per life: several writers, other threads, and the store's own. Just before each writing operation takes
-//!    effect, an image of the disk is taken, with what was promised by then.
-//! 2. Each image is damaged in five ways, opened and checked: every writer has a prefix of its batches that includes what was synced, and
-//!    the prefixes of all writers together are a prefix of what was written. Checkpoints are opened too.
-//! 3. Some are recovered once more, with a crash at each writing operation of the recovery; some are repaired, with a crash at each of the
-//!    repair.
+//! 1. Each workload runs once per life: several writers, other threads, and the store's own. Just before each
+//!    writing operation takes effect, an image of the disk is taken, with what was promised by then.
+//! 2. Each image is damaged in five ways, opened and checked: every writer has a prefix of its batches that
+//!    includes what was synced, and the prefixes of all writers together are a prefix of what was written.
+//!    Checkpoints are opened too.
+//! 3. Some are recovered once more, with a crash at each writing operation of the recovery; some are
+//!    repaired, with a crash at each of the repair.
 //! 4. The next life continues from one of the images.
 
 mod check;
 mod life;
 mod plan;
+mod promises;
 mod recovery;
-mod told;
 
-use crate::run::{Args, Counts, Harness};
+use crate::harness::{Args, Counts, Harness};
 use crate::support::{Crash, Rng, SimFs};
 use check::{Checker, Digest, Outcome, damage_seed};
 use life::{Image, Life};
 use plan::{Found, Plan, mix};
+use promises::Promises;
 use std::collections::{HashMap, HashSet};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use told::Promises;
 
 const LIVES_MAX: u64 = 3;
 const BATCHES_MAX: u64 = 14;

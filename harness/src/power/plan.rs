@@ -1,4 +1,5 @@
-//! What the writers of a workload write, decided by its seed, so the contents of the store after any number of batches are known.
+//! What the writers of a workload write, decided by its seed, so the contents of the store after any number
+//! of batches are known.
 
 use crate::contents::{Change, Span, apply, batch_of};
 use crate::support::Rng;
@@ -155,7 +156,8 @@ impl Plan {
         changes
     }
 
-    /// A range of a writer's keys that begins at this one, without the count; the key alone where those of other writers lie between.
+    /// A range of a writer's keys that begins at this one, without the count; the key alone where those of
+    /// other writers lie between.
     fn span(&self, writer: usize, key: Vec<u8>, rng: &mut Rng) -> Span<Vec<u8>> {
         let other = self.key(writer, 1 + rng.below(self.keys - 1));
         let end = if rng.percent(50) { Bound::Excluded(other) } else { Bound::Included(other) };

@@ -21,7 +21,8 @@ struct Step {
 const DEPTH_MAX: u64 = 3;
 
 impl Checker<'_> {
-    /// Recovers a store that `crash` has left, and crashes at each writing operation of that. `found` is what it holds.
+    /// Recovers a store that `crash` has left, and crashes at each writing operation of that. `found` is what
+    /// it holds.
     pub fn crash_in_recovery(
         &mut self,
         image: &Image,
@@ -45,9 +46,10 @@ impl Checker<'_> {
                 self.known.insert(key, again.clone());
                 // What survived only the kill can still be lost, until the opening has returned.
                 let is_certain = crash != Crash::Kill || second == Crash::Kill || step.is_open;
-                match is_certain {
-                    true => same("recovered", &again, found),
-                    false => self.promises.check_store(&image.told, &again, Crash::Power),
+                if is_certain {
+                    same("recovered", &again, found)
+                } else {
+                    self.promises.check_store(&image.told, &again, Crash::Power)
                 }
                 .map_err(|e| format!("{}: {e}", what()))?;
                 if depth < DEPTH_MAX && self.rng.below(200) == 0 {
@@ -60,7 +62,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Repairs an intact store, perhaps without its manifest, and crashes at each writing operation of that. `found` is what it holds.
+    /// Repairs an intact store, perhaps without its manifest, and crashes at each writing operation of that.
+    /// `found` is what it holds.
     pub fn crash_in_repair(&mut self, fs: &SimFs, found: &Found) -> Outcome<()> {
         let fs = fs.crash(Crash::Kill, 0);
         drop(self.options(&fs).open(STORE).map_err(failed("opening before a repair"))?);

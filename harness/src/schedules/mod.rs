@@ -1,23 +1,24 @@
-//! Deterministic schedules of the engine's own threads: group commit, rotation, flush, publishing, compaction, unlinking, closing.
+//! Deterministic schedules of the engine's own threads: group commit, rotation, flush, publishing,
+//! compaction, unlinking, closing.
 //!
-//! The engine is built over a scheduler (`src/sync.rs`) that decides by a seed, at each use of a lock, a signal, an atomic or the disk,
-//! which thread goes on. A deadlock, a lost wake-up, an answer that is not of the model, or an image of the disk that recovery cannot make
-//! sense of is repeated from its seed.
+//! The engine is built over a scheduler (`src/sync/mod.rs`) that decides by a seed, at each use of a lock, a
+//! signal, an atomic or the disk, which thread goes on. A deadlock, a lost wake-up, an answer that is not of
+//! the model, or an image of the disk that recovery cannot make sense of is repeated from its seed.
 
 #[cfg(sidebloom_schedules)]
 mod model;
 #[cfg(sidebloom_schedules)]
-mod threads;
+mod scheduled_build;
 #[cfg(sidebloom_schedules)]
-mod under;
+mod threads;
 
-use crate::run::Args;
+use crate::harness::Args;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
 #[cfg(sidebloom_schedules)]
 pub fn harness(args: &Args) -> ExitCode {
-    under::harness(args)
+    scheduled_build::harness(args)
 }
 
 /// Builds the working tree at `root` over the scheduler and runs that. Takes the arguments of this program.

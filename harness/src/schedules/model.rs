@@ -11,7 +11,8 @@ pub const KEYS: u64 = 400;
 /// A key, and its new value; `None` deletes it.
 type Change = (Vec<u8>, Option<Vec<u8>>);
 
-/// A writer's batches, decided by a seed. Batch `n` sets the writer's count to `n`. The keys of the writers interleave.
+/// A writer's batches, decided by a seed. Batch `n` sets the writer's count to `n`. The keys of the writers
+/// interleave.
 #[derive(Debug)]
 pub struct Writer {
     pub number: u64,

@@ -33,7 +33,8 @@ impl Shared {
         assert!(is_fault, "{what}: {error}, after {strikes:?}");
     }
 
-    /// Checks that the store holds a prefix of each writer's batches, at least `least` of them. Returns how many.
+    /// Checks that the store holds a prefix of each writer's batches, at least `least` of them. Returns how
+    /// many.
     #[track_caller]
     pub fn check(&self, found: &Contents, least: &[u64], what: &str) -> Vec<u64> {
         let counts = self.writers.iter().map(|writer| writer.count_in(found, &self.base, what));
@@ -77,7 +78,8 @@ pub fn write(shared: &Shared, db: &Db, number: usize, mut rng: Rng) {
         writer.seen.lock().unwrap().push(shared.acknowledged());
         writer.handed_over.store(n, SeqCst);
         let mut durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Sync]);
-        // Writers ingest beside each other. A failed one may show later, without those before it that failed, too.
+        // Writers ingest beside each other. A failed one may show later, without those before it that failed,
+        // too.
         let rows = writer.rows(n).filter(|_| !shared.may_fail && rng.percent(20));
         let written = match rows {
             Some(rows) => {
@@ -112,8 +114,8 @@ pub fn write(shared: &Shared, db: &Db, number: usize, mut rng: Rng) {
     }
 }
 
-/// Reads the counts of all writers together, again and again: none goes back, and in the writers' own store none is behind what was
-/// acknowledged. Returns the last ones.
+/// Reads the counts of all writers together, again and again: none goes back, and in the writers' own store
+/// none is behind what was acknowledged. Returns the last ones.
 fn read_counts(shared: &Shared, db: &Db, mut least: Vec<u64>, follows: bool) -> Vec<u64> {
     let keys: Vec<_> = shared.writers.iter().map(Writer::count_key).collect();
     for _ in 0..12 {
@@ -140,8 +142,8 @@ fn later(a: &[u64], b: &[u64]) -> Vec<u64> {
     a.iter().zip(b).map(|(a, b)| *a.max(b)).collect()
 }
 
-/// Looks at a snapshot: it is a prefix of every writer's batches, at least `least` of them, and does not change. Returns how many; `None` if it
-/// cannot be read.
+/// Looks at a snapshot: it is a prefix of every writer's batches, at least `least` of them, and does not
+/// change. Returns how many; `None` if it cannot be read.
 fn look(shared: &Shared, snapshot: &Snapshot, least: &[u64], what: &str, rng: &mut Rng) -> Option<Vec<u64>> {
     let walk = || -> Result<Contents, Error> {
         snapshot.iter().map(|kv| kv.map(|(key, value)| (key, value.to_vec()))).collect()
@@ -176,7 +178,8 @@ pub fn read(shared: &Shared, db: &Db, mut rng: Rng) {
     }
 }
 
-/// Follows the store as another process would: after catching up, everything that was acknowledged before is there.
+/// Follows the store as another process would: after catching up, everything that was acknowledged before is
+/// there.
 pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
     let mut least = shared.acknowledged();
     let db = match options.clone().follow(true).open(STORE) {
@@ -243,7 +246,8 @@ pub fn press(db: &Db, compacted: &AtomicBool) {
 const CLUSTERS: u64 = 8;
 const CLUSTER_KEYS: u64 = 5;
 
-/// Flushes one cluster of keys after the other, in any order, so that segments lie in the gaps of others (I10). No key goes astray.
+/// Flushes one cluster of keys after the other, in any order, so that segments lie in the gaps of others
+/// (I10). No key goes astray.
 pub fn fill_gaps(shared: &Shared, db: &Db, mut rng: Rng) {
     let mut written = BTreeMap::new();
     for n in 0..12u8 {

@@ -7,7 +7,8 @@ use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::live::{LiveSegment, LiveSet, Segments, hull};
 use std::sync::Arc;
 
-/// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any other level needs one in all.
+/// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any
+/// other level needs one in all.
 pub(crate) const LEVEL0_GROUP_MAX: usize = 64;
 
 /// The most segments that move in one edit of the manifest, whose description takes about 100 bytes each.
@@ -18,7 +19,8 @@ const MOVES_MAX: usize = 1 << 16;
 pub(crate) enum CompactionKind {
     /// Merges them into the output level.
     Merge,
-    /// Changes their level: they keep their files. Nothing in the output level overlaps them, and no two of them overlap.
+    /// Changes their level: they keep their files. Nothing in the output level overlaps them, and no two of
+    /// them overlap.
     Move,
     /// Removes them unread: range tombstones delete everything in them.
     Drop,
@@ -32,7 +34,8 @@ pub(crate) struct Compaction {
     pub upper: Vec<LiveSegment>,
     pub lower: Vec<LiveSegment>,
     pub output_level: u8,
-    /// No deeper level and no segment in quarantine has keys in this range, so tombstones have nothing left to hide.
+    /// No deeper level and no segment in quarantine has keys in this range, so tombstones have nothing left
+    /// to hide.
     pub bottom: bool,
     reservation: Reservation,
 }
@@ -69,8 +72,9 @@ impl Compaction {
         self.upper.iter().chain(&self.lower)
     }
 
-    /// Merges `upper` into `output_level`, with everything it overlaps there; a segment that overlaps nothing moves, unless it has tombstones
-    /// that nothing needs there. `None` if a running compaction is in the way.
+    /// Merges `upper` into `output_level`, with everything it overlaps there; a segment that overlaps nothing
+    /// moves, unless it has tombstones that nothing needs there. `None` if a running compaction is in the
+    /// way.
     pub fn down(
         live: &LiveSet,
         upper: Vec<LiveSegment>,
@@ -89,8 +93,8 @@ impl Compaction {
         Compaction::of(kind, upper, lower, u8::try_from(output_level).ok()?, bottom, running)
     }
 
-    /// Lets others move along if this compaction is a move, until `bytes` have moved. Each of the others overlaps nothing in the output
-    /// level and none of the rest.
+    /// Lets others move along if this compaction is a move, until `bytes` have moved. Each of the others
+    /// overlaps nothing in the output level and none of the rest.
     pub fn along<'a>(
         self,
         others: impl Iterator<Item = &'a LiveSegment>,
@@ -138,7 +142,8 @@ impl Compaction {
         Compaction::of(CompactionKind::Merge, segments.to_vec(), Vec::new(), 0, false, running)
     }
 
-    /// Removes segments that range tombstones cover, those of the deepest such level. `None` if there are none that no compaction reads.
+    /// Removes segments that range tombstones cover, those of the deepest such level. `None` if there are
+    /// none that no compaction reads.
     pub fn drop_covered(live: &LiveSet, running: &[Reservation]) -> Option<Self> {
         let is_free = |s: &&LiveSegment| !is_taken(running, s);
         let output_level = live.covered().iter().filter(is_free).filter_map(LiveSegment::level).max()?;
@@ -147,7 +152,8 @@ impl Compaction {
         Compaction::of(CompactionKind::Drop, covered, Vec::new(), output_level, false, running)
     }
 
-    /// Rewrites one segment without its tombstones, which [nothing needs](needs_no_tombstones). `None` if a running compaction is in the way.
+    /// Rewrites one segment without its tombstones, which [nothing needs](needs_no_tombstones). `None` if a
+    /// running compaction is in the way.
     pub fn rewrite(segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
         let kind = CompactionKind::Rewrite;
         Compaction::of(kind, vec![segment.clone()], Vec::new(), segment.level()?, true, running)
@@ -158,8 +164,8 @@ impl Compaction {
         &self.reservation
     }
 
-    /// Reserves what it needs, unless another one has taken that, or the live set is not the one that this was chosen for. It was chosen
-    /// without the lock.
+    /// Reserves what it needs, unless another one has taken that, or the live set is not the one that this
+    /// was chosen for. It was chosen without the lock.
     pub fn reserve(&self, shared: &Shared, control: &mut Control, live: &Arc<LiveSet>) -> bool {
         shared.is_current(live) && control.compactions.reserve(&self.reservation)
     }
@@ -188,7 +194,8 @@ fn is_bottom(live: &LiveSet, level: usize, smallest: &[u8], largest: &[u8]) -> b
         && !live.quarantined().iter().any(|s| s.overlaps(smallest, largest))
 }
 
-/// The oldest `wanted` segments of level 0, up to the limit of one merge, and those that must not stay above them.
+/// The oldest `wanted` segments of level 0, up to the limit of one merge, and those that must not stay above
+/// them.
 fn level0_group(level0: &Segments, wanted: impl Fn(&LiveSegment) -> bool) -> Vec<LiveSegment> {
     let oldest_first = level0.iter().rev();
     let (mut group, mut rest) = (Vec::new(), Vec::new());
@@ -199,7 +206,8 @@ fn level0_group(level0: &Segments, wanted: impl Fn(&LiveSegment) -> bool) -> Vec
     with_bound(group, rest)
 }
 
-/// Adds to the group every segment of level 0 that must not stay above it: one that overlaps it and has entries as old as the group's.
+/// Adds to the group every segment of level 0 that must not stay above it: one that overlaps it and has
+/// entries as old as the group's.
 pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>) -> Vec<LiveSegment> {
     loop {
         let Some((smallest, largest)) = hull(&group) else { return group };

@@ -1,8 +1,10 @@
 //! What it costs to merge each segment of a sorted level into the next one, kept from one pick to the next.
 //!
-//! 1. The cost of a segment is the number of bytes that it overlaps in the next level, for each byte of its own.
-//! 2. Costs are kept for each piece of a level ([`Piece`]), with the pieces of the next level that it overlaps. While these are the same, so
-//!    are the costs: a publication changes a few pieces, and only their neighbours are looked at again.
+//! 1. The cost of a segment is the number of bytes that it overlaps in the next level, for each byte of its
+//!    own.
+//! 2. Costs are kept for each piece of a level ([`Piece`]), with the pieces of the next level that it
+//!    overlaps. While these are the same, so are the costs: a publication changes a few pieces, and only
+//!    their neighbours are looked at again.
 
 use crate::live::{Level, LiveSegment, LiveSet, Piece, Segments};
 use crate::manifest::LEVELS;

@@ -123,7 +123,8 @@ fn a_segment_returns_from_quarantine_between_older_and_newer_ones() {
     });
 }
 
-/// Compacts a store with a segment that no writer writes: the error names its file, and the store stays writable (I5).
+/// Compacts a store with a segment that no writer writes: the error names its file, and the store stays
+/// writable (I5).
 fn compaction_names(path: &std::path::Path, segment: &str) {
     let db = Db::open(path).unwrap();
     ["b", "y"].iter().for_each(|key| db.put(key, "new").unwrap());
@@ -179,14 +180,16 @@ fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
         let crc = crc(&bytes, end);
         bytes[end..end + 4].copy_from_slice(&crc);
         std::fs::write(&segment, bytes).unwrap();
-        let engine = open_writable(&path, Options::new()).unwrap(); // Without background threads, which would be faster.
+        // Without background threads, which would be faster.
+        let engine = open_writable(&path, Options::new()).unwrap();
         let live = engine.shared.live();
         let damaged_one = live.segments().find(|s| s.meta.id == id).unwrap().clone();
         let planned = Compaction::down(&live, vec![damaged_one], 2, &[]).unwrap();
         match engine.compactor.compact_one(&planned) {
             Ok(()) => {}
             Err(Error::Corruption { file, .. }) if file == segment => damaged += 1,
-            Err(Error::UnknownCode { file, .. }) if file == segment => {} // Kinds of entries of a newer version.
+            // Kinds of entries of a newer version.
+            Err(Error::UnknownCode { file, .. }) if file == segment => {}
             Err(other) => panic!("bit {bit} at {at}: {other}"),
         }
     }

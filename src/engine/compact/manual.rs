@@ -1,10 +1,14 @@
-//! Manual compaction: a range of keys becomes one run without tombstones, in steps as small as those of background compactions.
+//! Manual compaction: a range of keys becomes one run without tombstones, in steps as small as those of
+//! background compactions.
 //!
-//! 1. It covers what was written before the call, by sequence number. So it finishes even if writes keep coming in.
-//! 2. From the top down, each level is emptied into the next: level 0 in groups, any other level segment by segment, each together with
-//!    what it overlaps below. In the deepest level, segments with tombstones are rewritten. Other segments there stay.
-//! 3. Each step runs in the caller's thread and reserves its keys like any other compaction; background compactions run beside it. When
-//!    level 0 needs compaction, every other step does that, or waits for the thread that does: writers wait for one step at most (I7).
+//! 1. It covers what was written before the call, by sequence number. So it finishes even if writes keep
+//!    coming in.
+//! 2. From the top down, each level is emptied into the next: level 0 in groups, any other level segment by
+//!    segment, each together with what it overlaps below. In the deepest level, segments with tombstones are
+//!    rewritten. Other segments there stay.
+//! 3. Each step runs in the caller's thread and reserves its keys like any other compaction; background
+//!    compactions run beside it. When level 0 needs compaction, every other step does that, or waits for the
+//!    thread that does: writers wait for one step at most (I7).
 //! 4. Each finished step is published. After a crash, the next call continues with what remains.
 
 use super::Compactor;
@@ -32,7 +36,7 @@ struct ManualCompaction {
 
 /// What to do next.
 enum NextStep {
-    Run(Compaction),
+    Compact(Compaction),
     /// Other compactions own what remains.
     Wait,
     Done,
@@ -67,7 +71,7 @@ impl ManualCompaction {
                     upper.find_map(|s| Compaction::down(live, vec![s.clone()], level + 1, running))
                 }
             };
-            return step.map_or(NextStep::Wait, NextStep::Run);
+            return step.map_or(NextStep::Wait, NextStep::Compact);
         }
         let Some(deepest) = live.levels().get(target) else { return NextStep::Done };
         let mut step = NextStep::Done;
@@ -76,7 +80,7 @@ impl ManualCompaction {
                 continue; // A segment in quarantine may have what they hide.
             }
             match Compaction::rewrite(segment, running) {
-                Some(compaction) => return NextStep::Run(compaction),
+                Some(compaction) => return NextStep::Compact(compaction),
                 None => step = NextStep::Wait,
             }
         }
@@ -102,7 +106,8 @@ impl Drop for ReservedStep<'_> {
 }
 
 impl Compactor {
-    /// Compacts the segments with keys in the range that were written up to `newest`, which the caller has flushed.
+    /// Compacts the segments with keys in the range that were written up to `newest`, which the caller has
+    /// flushed.
     pub fn compact_range(&self, range: KeyRange, newest: Seq) -> Result<()> {
         let live = self.shared.live();
         let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
@@ -131,7 +136,8 @@ impl Compactor {
         Ok(())
     }
 
-    /// Reserves the compaction that takes a segment back from quarantine. `None` if it has left already or cannot come back.
+    /// Reserves the compaction that takes a segment back from quarantine. `None` if it has left already or
+    /// cannot come back.
     fn reserve_take_back(&self, meta: &SegmentMeta) -> Result<Option<ReservedStep<'_>>> {
         loop {
             let (live, running) = self.live_and_running()?;
@@ -192,12 +198,12 @@ impl Compactor {
             let (live, running) = self.live_and_running()?;
             let level0_first = level0_is_due(&live, &self.shared.storage.options) && !*level0_was_last;
             let next = match pick_level0(&live, &self.shared.storage.options, &running) {
-                Some(compaction) if level0_first => NextStep::Run(compaction),
+                Some(compaction) if level0_first => NextStep::Compact(compaction),
                 None if level0_first && !running.iter().any(|r| r.writes(1)) => NextStep::Wait,
                 _ => manual.next(&live, &running),
             };
             match next {
-                NextStep::Run(compaction) => {
+                NextStep::Compact(compaction) => {
                     if let Some(step) = self.reserve_step(&live, compaction) {
                         *level0_was_last = level0_first;
                         return Ok(Some(step));

@@ -1,11 +1,12 @@
 //! Compaction: merge the inputs, keep the newest entry of each key, write the next level.
 //!
-//! Readers hold the segments that they started with, so a compaction keeps no old entries for them: it writes one entry per key, and a
-//! tombstone, of a key or of a range, only if a deeper level may have an entry that it hides.
+//! Readers hold the segments that they started with, so a compaction keeps no old entries for them: it writes
+//! one entry per key, and a tombstone, of a key or of a range, only if a deeper level may have an entry that
+//! it hides.
 
 use super::Compactor;
 use super::compaction::{Compaction, CompactionKind};
-use super::output::CompactionOutput;
+use super::output_segments::CompactionOutput;
 use super::pick::pick_level0;
 use crate::direction::Direction;
 use crate::engine::filters::plan::LevelSizes;
@@ -29,7 +30,8 @@ use std::ops::Bound;
 const CHECK_EVERY: u64 = 4096;
 
 impl Compactor {
-    /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an error.
+    /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an
+    /// error.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
         match compaction.kind {
             CompactionKind::Drop => self.drop_covered(compaction),
@@ -76,7 +78,8 @@ impl Compactor {
         Ok(self.merge_into(compaction, None, &mut built.segments)?.then(|| built.take()))
     }
 
-    /// Merges the whole store into one run whose rows all have the number 1. For a repair: the numbers of an open store never go back.
+    /// Merges the whole store into one run whose rows all have the number 1. For a repair: the numbers of an
+    /// open store never go back.
     pub fn merge_renumbered(&self) -> Result<()> {
         let Some(all) = Compaction::of_all(&self.shared.live()) else { return Ok(()) };
         let mut built = UnpublishedSegments::new(&self.shared.storage);
@@ -88,8 +91,8 @@ impl Compactor {
         })
     }
 
-    /// Entries that no segment may have come from a damaged input whose checksums are right. That input is then at fault, not the writing:
-    /// it goes to quarantine, and the store stays writable.
+    /// Entries that no segment may have come from a damaged input whose checksums are right. That input is
+    /// then at fault, not the writing: it goes to quarantine, and the store stays writable.
     fn trace_to_input(&self, compaction: &Compaction, error: Error) -> Error {
         match error {
             Error::KeyOutOfOrder { .. }
@@ -186,8 +189,9 @@ fn newest_at(deleted: &RangeTombstones, at: SplitKey<'_>, span: &mut Option<Span
     }
 }
 
-/// One cursor for each segment in quarantine and for each sorted run. Segments of level 0 that do not overlap share a run: a repair may have
-/// put very many there. So memory does not grow with the number of segments. Segments of which everything is deleted are left out, unread.
+/// One cursor for each segment in quarantine and for each sorted run. Segments of level 0 that do not overlap
+/// share a run: a repair may have put very many there. So memory does not grow with the number of segments.
+/// Segments of which everything is deleted are left out, unread.
 fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSource> {
     let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();
     let (mut level0, mut alone) = (Vec::new(), Vec::new());

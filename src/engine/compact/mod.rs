@@ -1,15 +1,16 @@
-//! The compactor: picks, reserves and runs compactions, in the background and by hand, and takes segments back from quarantine.
+//! The compactor: picks, reserves and runs compactions, in the background and by hand, and takes segments
+//! back from quarantine.
 
 pub(crate) mod compaction;
 mod costs;
 mod manual;
 mod merge;
-pub(crate) mod next;
-mod output;
+pub(crate) mod next_compaction;
+mod output_segments;
 pub(crate) mod pick;
 pub(crate) mod reservation;
 mod take_back;
-mod wait;
+mod wait_for_compaction;
 
 #[cfg(test)]
 pub(crate) mod level_tests;
@@ -28,7 +29,8 @@ pub(crate) struct Compactor {
     shared: Arc<Shared>,
     publisher: Arc<Publisher>,
     filters: Arc<FilterKeeper>,
-    /// What the last pick has found out about the levels. Held by the thread that looks for a compaction; locked before `control`.
+    /// What the last pick has found out about the levels. Held by the thread that looks for a compaction;
+    /// locked before `control`.
     costs: Mutex<MergeCosts>,
 }
 

@@ -8,8 +8,8 @@ use std::sync::Arc;
 
 /// The inputs of a compaction, and the range of keys that its outputs may have on their level.
 ///
-/// An output ends where the segment is full, not where an input ends, so it may span a gap between two inputs. Therefore the
-/// reservation covers the hull of the inputs, not just their ranges.
+/// An output ends where the segment is full, not where an input ends, so it may span a gap between two
+/// inputs. Therefore the reservation covers the hull of the inputs, not just their ranges.
 ///
 /// Copies share everything, so that one is made under a lock at no cost.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -32,8 +32,8 @@ impl Reservation {
         Some(Reservation { inputs, output_level, smallest, largest, takes_back })
     }
 
-    /// Whether the two must not run at the same time: they share an input, their outputs could overlap on one level, or both take a segment
-    /// back from quarantine, and these could pass each other.
+    /// Whether the two must not run at the same time: they share an input, their outputs could overlap on one
+    /// level, or both take a segment back from quarantine, and these could pass each other.
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let same_keys = self.reaches(&other.smallest, &other.largest);
         (self.output_level == other.output_level && same_keys)

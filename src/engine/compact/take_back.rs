@@ -1,13 +1,16 @@
-//! Back from quarantine: a segment that could not be read once may be readable later, for example after a timeout or a bad cable.
+//! Back from quarantine: a segment that could not be read once may be readable later, for example after a
+//! timeout or a bad cable.
 //!
-//! 1. `compact`, and a background thread after a growing pause, read each segment in quarantine completely. It comes
-//!    back once every byte matches its checksums.
-//! 2. When the segment left its level, all older entries of its keys were below that level (or beside it in level 0), and entries only ever
-//!    move down. Newer entries were above it, and compactions may have moved them below it since: [`Quarantine`] records how deep. So the
-//!    segment is merged with everything that overlaps it between the two levels. Often that is nothing, and it only changes its level.
-//! 3. A segment that left level 0 goes to level 1: a running compaction of level 0 may be moving newer entries there, and its reservation in
-//!    level 1 keeps the two apart.
-//! 4. Only one segment comes back at a time, because two could pass each other ([`Reservation::conflicts_with`]).
+//! 1. `compact`, and a background thread after a growing pause, read each segment in quarantine completely.
+//!    It comes back once every byte matches its checksums.
+//! 2. When the segment left its level, all older entries of its keys were below that level (or beside it in
+//!    level 0), and entries only ever move down. Newer entries were above it, and compactions may have moved
+//!    them below it since: [`Quarantine`] records how deep. So the segment is merged with everything that
+//!    overlaps it between the two levels. Often that is nothing, and it only changes its level.
+//! 3. A segment that left level 0 goes to level 1: a running compaction of level 0 may be moving newer
+//!    entries there, and its reservation in level 1 keeps the two apart.
+//! 4. Only one segment comes back at a time, because two could pass each other
+//!    ([`Reservation::conflicts_with`]).
 
 use super::Compactor;
 use super::compaction::{Compaction, with_bound};
@@ -22,12 +25,13 @@ use crate::options::Options;
 use crate::sync::assert_unlocked;
 use std::sync::Arc;
 
-/// A segment whose return would merge more than this many segments' worth of bytes stays in quarantine, because nothing else could compact
-/// that range meanwhile.
+/// A segment whose return would merge more than this many segments' worth of bytes stays in quarantine,
+/// because nothing else could compact that range meanwhile.
 const MERGED_SEGMENTS_MAX: u64 = 64;
 
 impl Compaction {
-    /// Merges a segment from quarantine into the levels. `None` if a running compaction is in the way, or the merge would be too large.
+    /// Merges a segment from quarantine into the levels. `None` if a running compaction is in the way, or the
+    /// merge would be too large.
     pub fn back(
         live: &LiveSet,
         suspect: &LiveSegment,
@@ -69,8 +73,8 @@ impl Compactor {
         drop(before);
     }
 
-    /// Reserves the compaction that takes back the next segment in the queue, unless one comes back already. A segment that is blocked waits
-    /// for its next turn.
+    /// Reserves the compaction that takes back the next segment in the queue, unless one comes back already.
+    /// A segment that is blocked waits for its next turn.
     pub fn reserve_suspect(&self, may_compact: impl Fn(&Control) -> bool) -> Option<Compaction> {
         loop {
             let (meta, live, running) = {
@@ -91,7 +95,8 @@ impl Compactor {
         }
     }
 
-    /// Reads the segment that the compaction takes back, and runs the compaction if the whole segment is readable.
+    /// Reads the segment that the compaction takes back, and runs the compaction if the whole segment is
+    /// readable.
     pub fn take_back_if_readable(&self, compaction: &Compaction) -> Result<()> {
         match compaction.upper.first() {
             Some(suspect) if self.is_readable(suspect) => self.take_back(suspect, compaction),

@@ -10,9 +10,11 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The segments and sidecars of a store of one moment, and a manifest that names them. The files stay for as long as this exists.
+/// The segments and sidecars of a store of one moment, and a manifest that names them. The files stay for as
+/// long as this exists.
 ///
-/// A directory with the manifest under the name [`MANIFEST`](Self::MANIFEST), the files under theirs and an empty file `LOCK` is a store.
+/// A directory with the manifest under the name [`MANIFEST`](Self::MANIFEST), the files under theirs and an
+/// empty file `LOCK` is a store.
 pub struct FileSet {
     pub(super) fs: Arc<dyn Fs>,
     dir: PathBuf,
@@ -30,7 +32,8 @@ pub struct SegmentEntry {
     pub digest: u64,
     /// The length of its file, in bytes.
     pub bytes: u64,
-    /// The offset behind its data blocks, in bytes: from there on, the file holds what is needed to open it, and its indexes.
+    /// The offset behind its data blocks, in bytes: from there on, the file holds what is needed to open it,
+    /// and its indexes.
     pub tail_at: u64,
 }
 
@@ -55,14 +58,16 @@ impl FileSet {
     /// The name of the manifest.
     pub const MANIFEST: &str = crate::manifest::MANIFEST;
 
-    /// The name of the manifest of a copy that is not complete. Under this name it is the first file in its directory, so that neither
-    /// `open` nor `repair` takes the directory for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
+    /// The name of the manifest of a copy that is not complete. Under this name it is the first file in its
+    /// directory, so that neither `open` nor `repair` takes the directory for a store. Renaming it to
+    /// [`MANIFEST`](Self::MANIFEST) completes the copy.
     pub const MANIFEST_OF_COPY: &str = crate::engine::storage::names::MANIFEST_OF_COPY;
 
     /// Refuses a directory with such a copy.
     ///
     /// # Errors
-    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it never was completed, and [`Error::Io`].
+    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it never was completed, and
+    /// [`Error::Io`].
     pub fn refuse_unfinished_copy(fs: &dyn Fs, dir: &Path) -> Result<()> {
         crate::engine::storage::names::refuse_unfinished_copy(fs, dir, &fs.list(dir)?)
     }
@@ -144,10 +149,11 @@ pub(super) fn is_missing(error: &Error) -> bool {
 /// The files of what was flushed.
 pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
     let shared = publisher.shared();
-    // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their files.
+    // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their
+    // files.
     let (state, live) = publisher.with_state(|state| (state.clone(), shared.live()))?;
-    // The logs do not come along, and segments have everything up to the last number. Numbers that files have taken since do not count: the
-    // next process may take them again, and the version with them.
+    // The logs do not come along, and segments have everything up to the last number. Numbers that files have
+    // taken since do not count: the next process may take them again, and the version with them.
     let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
     Ok(FileSet {
         fs: Arc::clone(&shared.storage.fs),

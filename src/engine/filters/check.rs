@@ -89,8 +89,8 @@ impl FilterKeeper {
         }
     }
 
-    /// Removes a damaged sidecar, or the unmapped copy that has replaced it, from the view. Counts and logs it once, however many threads
-    /// detect it.
+    /// Removes a damaged sidecar, or the unmapped copy that has replaced it, from the view. Counts and logs
+    /// it once, however many threads detect it.
     fn drop_damaged(&self, meta: &SegmentMeta, bad: &Sidecar, reason: &Unusable) {
         let without = |live: &Arc<LiveSet>| {
             let now = live.now(meta)?;
@@ -135,7 +135,8 @@ impl FilterKeeper {
         Ok(segment)
     }
 
-    /// If the sidecar of a new segment could not be created, a background thread tries again after a while (I2).
+    /// If the sidecar of a new segment could not be created, a background thread tries again after a while
+    /// (I2).
     pub fn note_missing_sidecar(&self, segment: &LiveSegment) {
         if segment.sidecar.is_none() && self.shared.storage.filters_on() {
             self.recheck_missing_later();

@@ -1,18 +1,18 @@
-//! The filters of a store: planned by its policy, verified in the background after opening, rebuilt if unusable (I2), retuned on request and
-//! while the store is idle (I3).
+//! The filters of a store: planned by its policy, verified in the background after opening, rebuilt if
+//! unusable (I2), retuned on request and while the store is idle (I3).
 
 mod check;
 pub(crate) mod plan;
-pub(crate) mod queue;
 mod rebuild;
 mod retune;
-mod retunes;
+mod retune_order;
+pub(crate) mod sidecar_queue;
 mod unmap;
 mod warm;
 
 pub use rebuild::RebuildReport;
 
-use self::retunes::Retunes;
+use self::retune_order::Retunes;
 use super::publish::Publisher;
 use super::shared::Shared;
 use super::storage::Storage;

@@ -1,14 +1,16 @@
 //! How many filter bits each level gets.
 //!
-//! A lookup of a missing key within the range of every run pays Σ FPR, the sum of the runs' false-positive rates; memory pays keys × bits.
-//! So bits go where each lowers the sum most (Dayan, Athanassoulis, Idreos, "Monkey: Optimal Navigable Key-Value Store", 2017): the upper
-//! levels are small and get wide filters at almost no cost. The algorithm:
+//! A lookup of a missing key within the range of every run pays Σ FPR, the sum of the runs' false-positive
+//! rates; memory pays keys × bits. So bits go where each lowers the sum most (Dayan, Athanassoulis, Idreos,
+//! "Monkey: Optimal Navigable Key-Value Store", 2017): the upper levels are small and get wide filters at
+//! almost no cost. The algorithm:
 //!
-//! 1. Take the lower convex hull of the available filters in (bits per key, FPR). A mix of two filters on the hull beats any filter above it.
-//! 2. Give every level the smallest filter. For every level, list the steps up the hull: a step lowers Σ FPR by runs × (FPR − FPR′) and
-//!    costs keys × (bits′ − bits).
-//! 3. Take the steps in order of falling gain per bit until the objective is met. The last step applies to a fraction of the level's
-//!    segments, so that the average comes out between two widths.
+//! 1. Take the lower convex hull of the available filters in (bits per key, FPR). A mix of two filters on the
+//!    hull beats any filter above it.
+//! 2. Give every level the smallest filter. For every level, list the steps up the hull: a step lowers Σ FPR
+//!    by runs × (FPR − FPR′) and costs keys × (bits′ − bits).
+//! 3. Take the steps in order of falling gain per bit until the objective is met. The last step applies to a
+//!    fraction of the level's segments, so that the average comes out between two widths.
 
 use crate::filter::{FilterSpec, LINE_BITS, PrefixSet, Width, sizing};
 use crate::id::FileId;
@@ -60,13 +62,15 @@ impl FilterChoice {
     }
 }
 
-/// The filter that every level gets at least. Computed once, because every background thread that looks for work plans the filters.
+/// The filter that every level gets at least. Computed once, because every background thread that looks for
+/// work plans the filters.
 fn smallest() -> FilterChoice {
     static SMALLEST: OnceLock<FilterChoice> = OnceLock::new();
     *SMALLEST.get_or_init(|| FilterChoice::bloom(SMALLEST_BITS))
 }
 
-/// The steps up the hull, each as (from, to): Bloom filters below the narrowest parity filter, then the parity widths.
+/// The steps up the hull, each as (from, to): Bloom filters below the narrowest parity filter, then the
+/// parity widths.
 fn hull() -> &'static [(FilterChoice, FilterChoice)] {
     static HULL: OnceLock<Vec<(FilterChoice, FilterChoice)>> = OnceLock::new();
     HULL.get_or_init(|| {
@@ -100,7 +104,8 @@ struct LevelSize {
 }
 
 impl LevelSizes {
-    /// The sizes of the live set without the segments in `leaving`, whose filters have, or are to get, these prefixes.
+    /// The sizes of the live set without the segments in `leaving`, whose filters have, or are to get, these
+    /// prefixes.
     pub fn of<'a>(
         live: &LiveSet,
         leaving: impl IntoIterator<Item = &'a LiveSegment>,
@@ -199,13 +204,13 @@ impl LevelSizes {
     }
 }
 
-/// How many members the filter of a segment has, or would have with these prefixes. `None` if its filter has others or was not read.
+/// How many members the filter of a segment has, or would have with these prefixes. `None` if its filter has
+/// others or was not read.
 fn known_members(segment: &LiveSegment, prefixes: &PrefixSet) -> Option<u64> {
-    match prefixes.is_empty() {
-        true => Some(segment.meta.entries),
-        false => {
-            segment.sidecar.as_ref()?.known_facts().filter(|f| f.prefixes() == prefixes).map(Facts::keys)
-        }
+    if prefixes.is_empty() {
+        Some(segment.meta.entries)
+    } else {
+        segment.sidecar.as_ref()?.known_facts().filter(|f| f.prefixes() == prefixes).map(Facts::keys)
     }
 }
 
@@ -236,9 +241,10 @@ impl FilterPlan {
         FilterPlan { levels: [mix; LEVELS], sum_fpr }
     }
 
-    /// Segments whose filters should be replaced, among those that `may_change`, the worst first. A filter is chosen while its segment is
-    /// written; by the time the store is idle, the levels may have other sizes. None if Σ FPR is as planned or no change would help. At most
-    /// one in [`LOOKS_MAX`], so that the segments are not all looked at for each of them.
+    /// Segments whose filters should be replaced, among those that `may_change`, the worst first. A filter is
+    /// chosen while its segment is written; by the time the store is idle, the levels may have other sizes.
+    /// None if Σ FPR is as planned or no change would help. At most one in [`LOOKS_MAX`], so that the
+    /// segments are not all looked at for each of them.
     pub fn worst(&self, live: &LiveSet, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
         assert_unlocked();
         let (mut sum, mut segments) = (0.0, 0);
@@ -262,7 +268,8 @@ impl FilterPlan {
         misfits.into_iter().take(most).map(|(_, segment)| Arc::clone(&segment.meta)).collect()
     }
 
-    /// Whether the filter of a segment is the one that the plan chooses. One without a verified filter is the business of the sidecar check.
+    /// Whether the filter of a segment is the one that the plan chooses. One without a verified filter is the
+    /// business of the sidecar check.
     pub fn suits(&self, segment: &LiveSegment) -> bool {
         let spec = self.filter_for(&segment.meta);
         let is_chosen = |of: &Facts| of.kind().matches_spec(spec, of.keys(), of.lines());
@@ -274,7 +281,8 @@ impl FilterPlan {
         self.choose(meta.place.last_level(), meta.id)
     }
 
-    /// The filter of a segment of a level. Multiples of the golden ratio spread any sequence of file numbers evenly over the unit interval.
+    /// The filter of a segment of a level. Multiples of the golden ratio spread any sequence of file numbers
+    /// evenly over the unit interval.
     pub fn choose(&self, level: u8, id: FileId) -> FilterSpec {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
         let mix = self.levels.get(usize::from(level)).unwrap_or(&self.levels[LEVELS - 1]);
@@ -352,7 +360,8 @@ mod tests {
             // The dual: asking for that rate takes just as much memory.
             let (again, rate) = cost_and_fpr(&FilterPolicy::target_fpr(sum).plan(&sizes).unwrap(), &sizes);
             prop_assert!(rate <= sum * (1.0 + 1e-9) && (again - bits).abs() < 1e-6, "{again} {rate}");
-            // Moving memory from one level to another never helps: the same Σ FPR at less memory does not exist.
+            // Moving memory from one level to another never helps: the same Σ FPR at less memory does not
+            // exist.
             let (less, _) = cost_and_fpr(&FilterPolicy::target_fpr(sum * 1.01).plan(&sizes).unwrap(), &sizes);
             prop_assert!(less <= bits + 1e-6);
         }

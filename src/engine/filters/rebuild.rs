@@ -19,7 +19,8 @@ pub struct RebuildReport {
     pub kept: u64,
     /// Segments in quarantine, which are skipped: part of them cannot be read.
     pub quarantined: u64,
-    /// All segments. The three numbers above add up to less if the rebuild was stopped or compactions removed segments.
+    /// All segments. The three numbers above add up to less if the rebuild was stopped or compactions removed
+    /// segments.
     pub total: u64,
     /// Keys in the rebuilt segments, tombstones included.
     pub keys: u64,
@@ -67,7 +68,8 @@ impl FilterKeeper {
                     report.keys += segment.meta.entries;
                     let bytes = sidecar.facts().map_or(0, |facts| facts.filter_bytes());
                     report.filter_bytes = report.filter_bytes.saturating_add(bytes);
-                    // The new filters tell how many prefixes the others may get. Each plan looks at all segments.
+                    // The new filters tell how many prefixes the others may get. Each plan looks at all
+                    // segments.
                     let is_time =
                         report.segments.is_power_of_two() || report.segments.is_multiple_of(replan_every);
                     if !prefixes.is_empty() && is_time {

@@ -9,8 +9,8 @@ use crate::sync::lock;
 use std::sync::Arc;
 
 impl FilterKeeper {
-    /// The segment, among those written since opening, whose filter should be replaced first, with its new filter. `None` if the filters are as
-    /// planned.
+    /// The segment, among those written since opening, whose filter should be replaced first, with its new
+    /// filter. `None` if the filters are as planned.
     pub fn segment_to_retune(&self) -> Option<(Arc<SegmentMeta>, FilterSpec)> {
         let live = self.shared.live();
         let plan = self.policy().plan(&self.level_sizes(&live))?;

@@ -8,11 +8,13 @@ use crate::sync::Instant;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest wait for readers of the previous view after sidecars were unmapped, and the pause when snapshots hold every map.
+/// The longest wait for readers of the previous view after sidecars were unmapped, and the pause when
+/// snapshots hold every map.
 const UNMAP_WAIT: Duration = Duration::from_millis(20);
 
 impl FilterKeeper {
-    /// Makes room for maps: replaces sidecars that were not probed since the last call with unmapped ones, and others if that is not enough.
+    /// Makes room for maps: replaces sidecars that were not probed since the last call with unmapped ones,
+    /// and others if that is not enough.
     pub fn unmap_cold(&self) {
         let live = self.shared.live();
         let mapped: Vec<&LiveSegment> = live
@@ -20,7 +22,7 @@ impl FilterKeeper {
             .filter(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.is_mapped()))
             .collect();
         let (asked, cold): (Vec<_>, Vec<_>) =
-            mapped.into_iter().partition(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.was_asked()));
+            mapped.into_iter().partition(|s| s.sidecar.as_ref().is_some_and(|sidecar| sidecar.take_asked()));
         // Deepest levels first: upper levels are probed for more keys.
         let victims = cold.into_iter().rev().chain(asked.into_iter().rev());
         let victims: Vec<&LiveSegment> = victims.take(self.shared.storage.maps.excess()).collect();
@@ -45,7 +47,8 @@ impl FilterKeeper {
         };
         self.shared.change_live(unmap, |_| {});
         self.shared.control.lock().sidecars.to_check.append(unchecked);
-        // Unmapping many files takes a while. Do it here rather than in the last reader of the old view, unless a snapshot keeps that.
+        // Unmapping many files takes a while. Do it here rather than in the last reader of the old view,
+        // unless a snapshot keeps that.
         let since = Instant::now();
         while Arc::strong_count(&before) > 1 && since.elapsed() < UNMAP_WAIT {
             crate::sync::sleep(Duration::from_millis(1));

@@ -1,6 +1,8 @@
-//! The sidecars of a store that another process writes: it replaces them when filters are rebuilt, without an edit of the manifest.
+//! The sidecars of a store that another process writes: it replaces them when filters are rebuilt, without an
+//! edit of the manifest.
 //!
-//! The replaced files would still answer rightly, but the followers' copies would no longer be those of the writer.
+//! The replaced files would still answer rightly, but the followers' copies would no longer be those of the
+//! writer.
 
 use crate::engine::storage::Storage;
 use crate::fs::Stamp;
@@ -27,8 +29,8 @@ impl FollowedFilters {
         FollowedFilters { stamps: stamps(storage, live), dir: None, due: Instant::now() + LOOK_EVERY }
     }
 
-    /// The segments whose sidecars have been replaced since the last look. `dir` is the directory's stamp; `None` if it may still change
-    /// within the same tick of the clock.
+    /// The segments whose sidecars have been replaced since the last look. `dir` is the directory's stamp;
+    /// `None` if it may still change within the same tick of the clock.
     pub fn replaced(&mut self, storage: &Storage, live: &LiveSet, dir: Option<Stamp>) -> BTreeSet<FileId> {
         let now = Instant::now();
         if now < self.due || dir.is_some() && dir == self.dir {

@@ -29,7 +29,8 @@ pub(crate) struct FollowedLog {
     tail: Option<LogTail>,
     /// Operations before this one are in earlier logs or in segments.
     expected: Seq,
-    /// Whether the memtable has everything in the log that segments do not have. Otherwise it may lack what earlier logs have, too.
+    /// Whether the memtable has everything in the log that segments do not have. Otherwise it may lack what
+    /// earlier logs have, too.
     is_whole: bool,
     /// The first sequence number in the memtable.
     oldest: Option<Seq>,
@@ -83,7 +84,8 @@ impl FollowedLogs {
             }
             Ok(())
         })?;
-        // Logs behind a gap are left out. One without a header is being created, or it is the last one of a crash.
+        // Logs behind a gap are left out. One without a header is being created, or it is the last one of a
+        // crash.
         let last = outcome
             .last
             .map(|last| if last.read.is_some() { last.id } else { FileId(last.id.0.saturating_sub(1)) });
@@ -102,8 +104,8 @@ impl FollowedLogs {
         Ok(FollowedLogs { logs, known, next_seq })
     }
 
-    /// The first log that is needed, of those among `names`: a repair that has lost the manifest's floor names none. `None` for `names`: they
-    /// are as they were.
+    /// The first log that is needed, of those among `names`: a repair that has lost the manifest's floor
+    /// names none. `None` for `names`: they are as they were.
     pub fn floor(&self, state: &ManifestState, names: Option<&[String]>) -> FileId {
         let first = names.map(|names| needed_logs(state, names).first().copied());
         first.map_or(state.log_floor, |first| first.unwrap_or(FileId(self.known.0.saturating_add(1))))
@@ -114,7 +116,8 @@ impl FollowedLogs {
         self.logs.iter().map(|log| log.id).find(|id| *id >= floor)
     }
 
-    /// Forgets a log that is the first one needed and not whole, with those after it: they are read again as new ones.
+    /// Forgets a log that is the first one needed and not whole, with those after it: they are read again as
+    /// new ones.
     pub fn forget_partial(&mut self, floor: FileId) {
         let first = self.logs.partition_point(|log| log.id < floor);
         if let Some(log) = self.logs.get(first).filter(|log| !log.is_whole) {
@@ -132,7 +135,8 @@ impl FollowedLogs {
         Ok(())
     }
 
-    /// Reads the logs among `names` that are not followed yet. All others were read to their ends after the directory was listed.
+    /// Reads the logs among `names` that are not followed yet. All others were read to their ends after the
+    /// directory was listed.
     pub fn read_new(
         &self,
         storage: &Storage,

@@ -1,26 +1,29 @@
 //! Following: a store is read while another process writes it ([`Options::follow`](crate::Options::follow)).
 //!
 //! A follower looks at the manifest and at the logs every few milliseconds:
-//! 1. If the manifest has changed, what was appended to it is read, or all of it if another file has replaced it. The new version is held before the old one is released (`versions.rs`), so no file that
-//!    it needs is removed. A segment that is gone keeps the old version held while readers have it.
-//! 2. What was appended to the last log goes into that log's memtable. Each log has a memtable of its own, which is dropped once the
-//!    manifest's floor is above the log, as in the writer.
-//! 3. New logs are read from their beginning. One that begins before the end of its predecessor repeats what a failed or interrupted
-//!    writer has left there. Once the floor has reached it, it is read again: the writer may have reused numbers of the failed one.
-//! 4. The visible sequence number moves, and then the view changes, so that no reader combines new segments with an old number: compaction
-//!    may have dropped what that number needs.
+//! 1. If the manifest has changed, what was appended to it is read, or all of it if another file has replaced
+//!    it. The new version is held before the old one is released (`versions.rs`), so no file that it needs is
+//!    removed. A segment that is gone keeps the old version held while readers have it.
+//! 2. What was appended to the last log goes into that log's memtable. Each log has a memtable of its own,
+//!    which is dropped once the manifest's floor is above the log, as in the writer.
+//! 3. New logs are read from their beginning. One that begins before the end of its predecessor repeats what
+//!    a failed or interrupted writer has left there. Once the floor has reached it, it is read again: the
+//!    writer may have reused numbers of the failed one.
+//! 4. The visible sequence number moves, and then the view changes, so that no reader combines new segments
+//!    with an old number: compaction may have dropped what that number needs.
 //!
-//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and removed ([`Follower::advance_to_now`]).
-//! Only if it is still the same, anything that does not fit is an error.
+//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and
+//! removed ([`Follower::advance_to_now`]). Only if it is still the same, anything that does not fit is an
+//! error.
 
 pub(crate) mod filters;
 pub(crate) mod logs;
-pub(crate) mod position;
+pub(crate) mod read_position;
 pub(crate) mod versions;
 
 use self::filters::FollowedFilters;
 use self::logs::FollowedLogs;
-use self::position::{Following, Listing, Position};
+use self::read_position::{Following, Listing, Position};
 use self::versions::Versions;
 use crate::engine::filters::FilterKeeper;
 use crate::engine::open::recover::Recovery;
@@ -43,7 +46,8 @@ use std::time::Duration;
 
 /// How often a follower looks for changes.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Longest tick of the clocks that give directories their times. Entries that change within it may leave the time as it is.
+/// Longest tick of the clocks that give directories their times. Entries that change within it may leave the
+/// time as it is.
 const CLOCK_TICK: Duration = Duration::from_millis(25);
 /// That of file systems with times in whole seconds, such as ext3, or ext4 with inodes of 128 bytes.
 const COARSE_TICK: Duration = Duration::from_secs(2);
@@ -73,7 +77,8 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
         let names = storage.fs.list(&storage.dir)?;
         let live = Recovery { storage, names: &names }.open_segments(&state)?;
         let logs = match FollowedLogs::replay(storage, &state, &names) {
-            // One was flushed meanwhile. What the manifest said is whole without logs, and the store catches up next.
+            // One was flushed meanwhile. What the manifest said is whole without logs, and the store catches
+            // up next.
             Err(_) if storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest => {
                 FollowedLogs::none(&state)
             }
@@ -140,8 +145,9 @@ impl Follower {
 
     /// Passes over manifest and logs until everything that was written before is visible.
     ///
-    /// A pass sees all logs that there were if the manifest is the same afterwards. Otherwise some may have been flushed and removed before
-    /// they were read. They are in the segments of a manifest whose floor is above the last log that was there before it was read.
+    /// A pass sees all logs that there were if the manifest is the same afterwards. Otherwise some may have
+    /// been flushed and removed before they were read. They are in the segments of a manifest whose floor is
+    /// above the last log that was there before it was read.
     fn advance_to_now(&self, versions: &Arc<Versions>, at: &mut Position) -> Result<()> {
         let (storage, path) = (&self.shared.storage, self.shared.storage.dir.join(MANIFEST));
         if versions.is_replaced()? {
@@ -173,7 +179,8 @@ impl Follower {
     /// Opens the sidecars that the writer has replaced.
     fn look_at_filters(&self) {
         let following = &self.following;
-        let listing = lock(&following.at).dir; // A look takes a call for each segment, and must not hold up `catch_up`.
+        // A look takes a call for each segment, and must not hold up `catch_up`.
+        let listing = lock(&following.at).dir;
         let dir = listing.stamp.filter(|_| listing.is_settled);
         let replaced = lock(&following.filters).replaced(&self.shared.storage, &self.shared.live(), dir);
         if !replaced.is_empty() {
@@ -194,16 +201,16 @@ impl Follower {
         self.filters.queue_unverified();
     }
 
-    /// One pass over manifest and logs. After an error the view is as before, or as a new manifest says without all of its logs.
+    /// One pass over manifest and logs. After an error the view is as before, or as a new manifest says
+    /// without all of its logs.
     fn advance(&self, versions: &Arc<Versions>, at: &mut Position, manifest: Option<Stamp>) -> Result<()> {
         let storage = &self.shared.storage;
-        let changed = match manifest.is_some() && manifest == at.manifest {
-            true => None,
-            false => {
-                let state = read_version(storage, versions, &mut at.tail, manifest)?;
-                let version = versions.hold(state.next_id.0)?;
-                Some((state, version))
-            }
+        let changed = if manifest.is_some() && manifest == at.manifest {
+            None
+        } else {
+            let state = read_version(storage, versions, &mut at.tail, manifest)?;
+            let version = versions.hold(state.next_id.0)?;
+            Some((state, version))
         };
         let state = changed.as_ref().map_or(&at.state, |(state, _)| state);
         let (now, stamp) = (Instant::now(), storage.fs.stamp(&storage.dir)?);
@@ -211,14 +218,16 @@ impl Follower {
         let is_known = changed.is_none() && stamp == at.dir.stamp && at.dir.is_settled;
         let names = if is_known { Vec::new() } else { storage.fs.list(&storage.dir)? };
         if state.log_floor < at.state.log_floor {
-            // The writer has taken back an edit that it could not sync. Logs that were dropped are needed again.
+            // The writer has taken back an edit that it could not sync. Logs that were dropped are needed
+            // again.
             at.logs = FollowedLogs::none(state);
         }
         let floor = at.logs.floor(state, (!is_known).then_some(&names));
         if let Some(log) = at.logs.first_from(state.log_floor).filter(|log| *log < floor)
             && storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest
         {
-            // Flushed since the manifest was read: without it, rows that are visible would be gone until the next pass.
+            // Flushed since the manifest was read: without it, rows that are visible would be gone until the
+            // next pass.
             return Err(Error::io(
                 IoOp::Read,
                 storage.path_of(log, FileKind::Wal),
@@ -292,7 +301,8 @@ impl Follower {
         };
         self.shared.change_live(next, |view| {
             let (logs_reach_back, visible) = found.get();
-            // Lower than before only if the last log had an operation that failed in the writer. Then the number moves first, too.
+            // Lower than before only if the last log had an operation that failed in the writer. Then the
+            // number moves first, too.
             self.shared.show(visible);
             (view.active, view.immutable, view.logs_reach_back) = (active, memtables, logs_reach_back);
         });
@@ -300,8 +310,8 @@ impl Follower {
     }
 }
 
-/// The state that the manifest has now. A copy of the store in its place, such as a checkpoint, has the same header, but it has other logs,
-/// and whoever writes it does not see this follower's locks.
+/// The state that the manifest has now. A copy of the store in its place, such as a checkpoint, has the same
+/// header, but it has other logs, and whoever writes it does not see this follower's locks.
 fn read_version(
     storage: &Storage,
     versions: &Versions,
@@ -311,9 +321,10 @@ fn read_version(
     let state = tail.read(&*storage.fs, &storage.dir, manifest)?;
     check_levels(state, &storage.dir)?;
     let locked = storage.fs.stamp(&storage.dir.join(LOCK))?.map(|stamp| stamp.file);
-    match state.header == storage.header && locked == versions.file {
-        true => Ok(state.clone()),
-        false => Err(replaced(storage)),
+    if state.header == storage.header && locked == versions.file {
+        Ok(state.clone())
+    } else {
+        Err(replaced(storage))
     }
 }
 

@@ -1,8 +1,9 @@
 //! The versions of a store that this process reads while another one writes.
 //!
-//! A version is a state of the manifest. Its number is the next file number then, which rises with every edit and with every rewrite after a
-//! failed one: no two states that another process can read have the same. The writer removes the files of a segment only if nobody holds a
-//! version below the first one without it ([`ReaderLocks`]). So whoever holds a version can read its files, and those of all later versions.
+//! A version is a state of the manifest. Its number is the next file number then, which rises with every edit
+//! and with every rewrite after a failed one: no two states that another process can read have the same. The
+//! writer removes the files of a segment only if nobody holds a version below the first one without it
+//! ([`ReaderLocks`]). So whoever holds a version can read its files, and those of all later versions.
 
 use crate::error::Result;
 use crate::fs::{Fs, Process, ReaderLocks};
@@ -26,7 +27,8 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the file that the locks are in, which `named` finds at `path`.
+    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the file that the locks are in, which `named`
+    /// finds at `path`.
     pub fn new(
         locks: Box<dyn ReaderLocks>,
         file: Option<u64>,

@@ -1,14 +1,16 @@
 //! Closing a store, when its last handle is dropped.
 //!
 //! 1. Running compactions are abandoned and the background threads end.
-//! 2. A short log is synced and kept. A long one is flushed, so that the next open is quick. After a clean close and an open without writes,
-//!    there is nothing to do: every file stays as it is.
-//! 3. A level 0 over its limit is merged: a store that is never open for long would not get to that otherwise.
+//! 2. A short log is synced and kept. A long one is flushed, so that the next open is quick. After a clean
+//!    close and an open without writes, there is nothing to do: every file stays as it is.
+//! 3. A level 0 over its limit is merged: a store that is never open for long would not get to that
+//!    otherwise.
 //!
-//! A process that was forked from the one that opened the store closes nothing (I13): see [`Process`](crate::fs::Process).
+//! A process that was forked from the one that opened the store closes nothing (I13): see
+//! [`Process`](crate::fs::Process).
 
 use crate::engine::Engine;
-use crate::engine::read::{Reader, kept};
+use crate::engine::read::{Reader, kept_filters};
 use crate::error::{Error, Result};
 use crate::fs::LockGuard;
 use crate::sync::JoinHandle;
@@ -31,8 +33,8 @@ impl OpenStore {
         OpenStore { reader, engine: Arc::new(engine), threads: Vec::new(), is_closed: false, _lock: lock }
     }
 
-    /// What a close does in a forked process, which has the store's memory but neither its threads nor what they have locked: the drop of the
-    /// locks' files unlocks nothing, and all else is left alone.
+    /// What a close does in a forked process, which has the store's memory but neither its threads nor what
+    /// they have locked: the drop of the locks' files unlocks nothing, and all else is left alone.
     fn leave_to_parent(&mut self) {
         // Not even detached: the C library may have reused the memory that tells of them.
         std::mem::forget(std::mem::take(&mut self.threads));
@@ -67,7 +69,7 @@ impl OpenStore {
                 writable.and_then(|()| writer.sync_or_flush()).and_then(|()| compactor.relieve_level0())
             }
         };
-        kept::forget(shared.current().store);
+        kept_filters::forget(shared.current().store);
         closed
     }
 }

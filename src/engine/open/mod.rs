@@ -1,4 +1,5 @@
-//! Opening a store: lock, manifest, segments, logs, and then the background threads. `recover.rs` has the steps between.
+//! Opening a store: lock, manifest, segments, logs, and then the background threads. `recover.rs` has the
+//! steps between.
 
 pub(crate) mod close;
 pub(crate) mod recover;
@@ -68,19 +69,23 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     }
     let fs = Arc::clone(&options.fs);
     if !is_store(&*fs, path)? {
-        fs.sync_dir(path)?; // After a power cut, a manifest without the lock file would be a store that cannot be opened read-only.
+        // After a power cut, a manifest without the lock file would be a store that cannot be opened
+        // read-only.
+        fs.sync_dir(path)?;
         create(&fs, path, options.key_hash)?;
     }
     let engine =
         if options.read_only { open_read_only(path, options)? } else { open_writable(path, options)? };
     let mut store = OpenStore::new(engine, Some(lock_file));
-    tasks::spawn(&store.engine, &mut store.threads)?; // On an error, those that were started end as the store is closed.
+    // On an error, those that were started end as the store is closed.
+    tasks::spawn(&store.engine, &mut store.threads)?;
     store.engine.filters.queue_unverified();
     store.engine.publisher.try_suspects_later();
     Ok(store)
 }
 
-/// Decides what the directory is before anything is changed: `true` for a store, `false` for a place where one can be created.
+/// Decides what the directory is before anything is changed: `true` for a store, `false` for a place where
+/// one can be created.
 fn is_store(fs: &dyn Fs, path: &Path) -> Result<bool> {
     let not_a_store = |what: String| Err(Error::NotAStore { path: path.to_path_buf(), what });
     if fs.file_len(path)?.is_none() {
@@ -144,7 +149,8 @@ pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine>
     Ok(engine)
 }
 
-/// `None` if the system or the file system has no such locks. Then a lock against writers protects the files. `named` finds the directory by its path.
+/// `None` if the system or the file system has no such locks. Then a lock against writers protects the files.
+/// `named` finds the directory by its path.
 fn reader_locks(fs: &Arc<dyn Fs>, named: Arc<dyn Fs>, path: &Path) -> Result<Option<Arc<Versions>>> {
     let path = path.join(LOCK);
     let file = fs.stamp(&path)?.map(|stamp| stamp.file);

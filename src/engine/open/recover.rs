@@ -1,13 +1,14 @@
 //! Recovery: from the files of a store to its state in memory.
 //!
-//! 1. The manifest names the segments, and the directory must list their files. Nothing is read of them, nor of their sidecars.
-//! 2. The logs from the manifest's floor on are replayed in order into a memtable. If that fills up, it becomes a segment of level 0. If
-//!    there are many of them, they grow.
-//! 3. A new log replaces the old ones, as `write/first_write.rs` describes: at the first write if the store was closed cleanly, and at once otherwise,
-//!    so that what readers see is durable.
+//! 1. The manifest names the segments, and the directory must list their files. Nothing is read of them, nor
+//!    of their sidecars.
+//! 2. The logs from the manifest's floor on are replayed in order into a memtable. If that fills up, it
+//!    becomes a segment of level 0. If there are many of them, they grow.
+//! 3. A new log replaces the old ones, as `write/first_write.rs` describes: at the first write if the store
+//!    was closed cleanly, and at once otherwise, so that what readers see is durable.
 //!
-//! After a clean close, steps 1 and 2 write nothing. A crash before step 3 is done leaves the old manifest and logs, and recovery starts
-//! again.
+//! After a clean close, steps 1 and 2 write nothing. A crash before step 3 is done leaves the old manifest
+//! and logs, and recovery starts again.
 
 use super::replay::{ReplayOutcome, replay_all};
 use crate::engine::storage::Storage;
@@ -26,15 +27,17 @@ use bytes::Bytes;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A log that fills less than this much of a memtable, in bytes, is kept at closing and carried over by the first write. Replaying it takes
-/// about 10 ms, writing a segment about 30 ms, and every segment of level 0 costs each read a probe.
+/// A log that fills less than this much of a memtable, in bytes, is kept at closing and carried over by the
+/// first write. Replaying it takes about 10 ms, writing a segment about 30 ms, and every segment of level 0
+/// costs each read a probe.
 pub(crate) const LOG_KEPT_BYTES: usize = 1 << 20;
 
-/// This many memtables of a replay become segments when they are as large as the options say. An open store may hold that many.
+/// This many memtables of a replay become segments when they are as large as the options say. An open store
+/// may hold that many.
 const MEMTABLES_BY_OPTIONS: u32 = 3;
-/// Each later one is twice as large as the one before, up to this size in bytes, or to that of the options if it is larger. So logs of a
-/// store that had larger memtables become a few segments, not thousands: 64 MiB of logs, read with memtables of 16 KiB, became 3,092
-/// segments, and the opening took 65 s.
+/// Each later one is twice as large as the one before, up to this size in bytes, or to that of the options if
+/// it is larger. So logs of a store that had larger memtables become a few segments, not thousands: 64 MiB of
+/// logs, read with memtables of 16 KiB, became 3,092 segments, and the opening took 65 s.
 const REPLAYED_MEMTABLE_MAX: u64 = 64 << 20;
 
 /// The size in bytes at which a memtable of a replay becomes a segment, after `built` others.
@@ -50,8 +53,8 @@ pub(crate) struct ReplayedLogs {
     pub built: Vec<LiveSegment>,
     /// The remainder.
     pub table: Memtable,
-    /// The batches of `table`, each with its first sequence number and its number of operations. Empty if they are too large to be
-    /// carried over into the new log.
+    /// The batches of `table`, each with its first sequence number and its number of operations. Empty if
+    /// they are too large to be carried over into the new log.
     pub batches: Vec<(Seq, Bytes, u32)>,
     pub outcome: ReplayOutcome,
     /// The sequence number of the oldest operation in the logs, if there is any.
@@ -86,13 +89,13 @@ impl Recovery<'_> {
             if !is_there {
                 return Err(storage.missing_segment(meta.id));
             }
-            let sidecar = match there.contains(&(meta.id, FileKind::Filter)) {
-                _ if !storage.filters_on() => None,
-                true => Some(storage.unopened_sidecar(meta)),
-                false => {
-                    storage.report_unusable(meta.id, &Unusable::Missing);
-                    None
-                }
+            let sidecar = if !storage.filters_on() {
+                None
+            } else if there.contains(&(meta.id, FileKind::Filter)) {
+                Some(storage.unopened_sidecar(meta))
+            } else {
+                storage.report_unusable(meta.id, &Unusable::Missing);
+                None
             };
             let file = SegmentFile::new(Arc::clone(&storage.files), meta.id, meta.digest);
             segments.push(LiveSegment { meta: Arc::new(meta.clone()), file: Arc::new(file), sidecar });
@@ -115,9 +118,10 @@ impl Recovery<'_> {
                 if options.read_only {
                     return Ok(());
                 }
-                match replayed.table.bytes() < LOG_KEPT_BYTES {
-                    true => replayed.batches.push((seq, payload, count)),
-                    false => replayed.batches = Vec::new(),
+                if replayed.table.bytes() < LOG_KEPT_BYTES {
+                    replayed.batches.push((seq, payload, count));
+                } else {
+                    replayed.batches = Vec::new();
                 }
                 if replayed.table.bytes() as u64 > size(replayed.built.len())
                     || replayed.table.range_bytes() >= RANGE_BYTES_MAX
@@ -134,7 +138,8 @@ impl Recovery<'_> {
 
     /// What the first write needs to know of the logs.
     pub fn inherit(&self, state: &ManifestState, live: &LiveSet, replayed: ReplayedLogs) -> InheritedLogs {
-        let next_seq = replayed.outcome.next_seq.max(live.max_seq() + 1); // After a repair, segments may be ahead of the logs.
+        // After a repair, segments may be ahead of the logs.
+        let next_seq = replayed.outcome.next_seq.max(live.max_seq() + 1);
         // A memtable hides every segment; in level 0, the sequence numbers decide.
         let batches = if replayed.reach_back(live) { Vec::new() } else { replayed.batches };
         replayed.table.skip(next_seq - 1); // A repair may have left out the last numbers.
@@ -148,9 +153,10 @@ impl Recovery<'_> {
         }
     }
 
-    /// Whether the last open was closed cleanly and has left nothing to do: the manifest says that everything in the one log was synced, and
-    /// no other file is left over. A publication that was not known to be durable leaves such a file, because it removes files last. So
-    /// what is read of a settled store is durable.
+    /// Whether the last open was closed cleanly and has left nothing to do: the manifest says that everything
+    /// in the one log was synced, and no other file is left over. A publication that was not known to be
+    /// durable leaves such a file, because it removes files last. So what is read of a settled store is
+    /// durable.
     pub fn is_settled(&self, state: &ManifestState, live: &LiveSet, replayed: &ReplayedLogs) -> bool {
         let Some(mark) = state.log_mark.filter(|mark| mark.log >= state.log_floor) else { return false };
         let log = mark.log.file_name(FileKind::Wal);

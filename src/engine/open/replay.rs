@@ -1,4 +1,5 @@
-//! Replays the logs that a manifest needs, in order, and decides whether a crash can explain what is missing from them.
+//! Replays the logs that a manifest needs, in order, and decides whether a crash can explain what is missing
+//! from them.
 
 use crate::engine::storage::names::unusual_number;
 use crate::error::{Error, Result};
@@ -42,11 +43,12 @@ pub(crate) fn needed_logs(state: &ManifestState, names: &[String]) -> Vec<FileId
     logs
 }
 
-/// Passes every batch that is not in segments yet to `sink`, in order: its log, first sequence number, bytes, number of operations.
+/// Passes every batch that is not in segments yet to `sink`, in order: its log, first sequence number, bytes,
+/// number of operations.
 ///
 /// # Errors
-/// [`Error::Corruption`] if operations are missing that no crash can lose: those before a synced one, or before the manifest's log mark.
-/// Any error of the file system or of `sink`.
+/// [`Error::Corruption`] if operations are missing that no crash can lose: those before a synced one, or
+/// before the manifest's log mark. Any error of the file system or of `sink`.
 pub(crate) fn replay_all(
     fs: &dyn Fs,
     dir: &Path,
@@ -80,8 +82,8 @@ pub(crate) fn replay_all(
         let up_to_mark = mark.is_some_and(|mark| id <= mark.log);
         match replayed.end {
             LogEnd::Clean => {}
-            // Not even a header: a rotation failed, and so did the removal of its file. Had the log held anything, the next one would start
-            // with a gap.
+            // Not even a header: a rotation failed, and so did the removal of its file. Had the log held
+            // anything, the next one would start with a gap.
             LogEnd::Torn { offset: 0 } if before_mark => {}
             LogEnd::Torn { offset } | LogEnd::Lost { offset } if before_mark => {
                 let what = "the log ends here, although it was synced beyond this point: synced writes are missing; run `sidebloom repair`";
@@ -95,7 +97,8 @@ pub(crate) fn replay_all(
                 tracing::warn!(log = %path.display(), offset, "unsynced writes from this offset on did not reach the disk");
                 outcome.left_out = true;
             }
-            // The first log starts where the manifest says that the segments end, so a gap before it is a fault of the manifest.
+            // The first log starts where the manifest says that the segments end, so a gap before it is a
+            // fault of the manifest.
             LogEnd::Gap { first_seq, .. } if is_first => {
                 let what = format!(
                     "the log starts at operation {first_seq}, but the manifest ends at {}: the manifest has lost its last edits; run `sidebloom repair`",

@@ -1,6 +1,7 @@
 //! The lookup of one key in a [`View`], once the filters have said where the key may be.
 //!
-//! 1. If a memtable may have the key, the memtables are searched, newest first. The first entry found is the answer.
+//! 1. If a memtable may have the key, the memtables are searched, newest first. The first entry found is the
+//!    answer.
 //! 2. Otherwise segments are read, from the run of the first "maybe" on, newest run first.
 //! 3. Segments in quarantine belong to no level, so they are searched last; the newest entry wins.
 
@@ -90,13 +91,15 @@ impl Lookup<'_> {
         }
         let HashedKey { key, hash } = self.key;
         let mut tables = self.view.memtables();
-        let found = match self.view.filters.used.on {
-            true => tables.find_map(|table| table.get(key, hash, self.seq)),
-            false => tables.find_map(|table| table.search(key, self.seq)),
+        let found = if self.view.filters.used.on {
+            tables.find_map(|table| table.get(key, hash, self.seq))
+        } else {
+            tables.find_map(|table| table.search(key, self.seq))
         };
-        match found.is_some() && !self.view.logs_reach_back {
-            true => (found, Route::Nowhere),
-            false => (found, self.view.filters.route_in_segments(self.key, self.counters).0),
+        if found.is_some() && !self.view.logs_reach_back {
+            (found, Route::Nowhere)
+        } else {
+            (found, self.view.filters.route_in_segments(self.key, self.counters).0)
         }
     }
 
@@ -118,9 +121,10 @@ impl Lookup<'_> {
             return self.newest_after(from, None);
         };
         // The route begins where the filter has said "maybe", so it is not asked again.
-        let verdict = match self.has_answered(segment) {
-            true => self.counted(Verdict::Maybe, run.level()),
-            false => self.ask(segment, run.level()),
+        let verdict = if self.has_answered(segment) {
+            self.counted(Verdict::Maybe, run.level())
+        } else {
+            self.ask(segment, run.level())
         };
         match self.read(segment, run.level(), verdict)? {
             Some(found) if run.level() > 0 => Ok(Some(found)),
@@ -140,22 +144,23 @@ impl Lookup<'_> {
                     return Ok(best);
                 }
                 let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) else { continue };
-                // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of any age.
+                // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of
+                // any age.
                 if best.as_ref().is_some_and(|found| segment.meta.max_seq <= found.seq) {
                     return Ok(best);
                 }
                 let found = self.read(segment, run.level(), self.ask(segment, run.level()))?;
-                match found.is_some() && run.level() > 0 {
-                    true => return Ok(found), // `best` is empty.
-                    false => best = newer(best, found),
+                if found.is_some() && run.level() > 0 {
+                    return Ok(found); // `best` is empty.
                 }
+                best = newer(best, found);
             }
         }
         Ok(best)
     }
 
-    /// The newer of `best`, which the runs gave, and what the segments in quarantine hold. A damaged block returns its error, never an older
-    /// entry from elsewhere.
+    /// The newer of `best`, which the runs gave, and what the segments in quarantine hold. A damaged block
+    /// returns its error, never an older entry from elsewhere.
     fn newest_in_quarantine(&self, mut best: Option<Entry>) -> Result<Option<Entry>> {
         for segment in self.view.live.suspects(self.key.key) {
             if best.as_ref().is_some_and(|best| best.seq >= segment.meta.max_seq) {
@@ -168,19 +173,18 @@ impl Lookup<'_> {
 
     fn ask_quarantine(&self) -> Verdict {
         let denies = |s: &LiveSegment| self.ask(s, QUARANTINE) == Some(Verdict::Absent);
-        match self.view.live.suspects(self.key.key).all(denies) {
-            true => Verdict::Absent,
-            false => Verdict::Maybe,
-        }
+        if self.view.live.suspects(self.key.key).all(denies) { Verdict::Absent } else { Verdict::Maybe }
     }
 
-    /// The verdict of a segment's filter. `None` if filters are off or the segment has no sidecar that can be trusted (I1).
+    /// The verdict of a segment's filter. `None` if filters are off or the segment has no sidecar that can be
+    /// trusted (I1).
     fn ask(&self, segment: &LiveSegment, level: usize) -> Option<Verdict> {
         let sidecar = segment.sidecar.as_deref().filter(|_| self.view.filters.used.on)?;
         self.counted(sidecar.ask(self.key.hash)?, level)
     }
 
-    /// Whether the segment's filter was asked for the route, so that it said "maybe" if the route starts there.
+    /// Whether the segment's filter was asked for the route, so that it said "maybe" if the route starts
+    /// there.
     fn has_answered(&self, segment: &LiveSegment) -> bool {
         self.view.filters.used.on && segment.sidecar.as_deref().is_some_and(Sidecar::is_whole)
     }

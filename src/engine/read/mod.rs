@@ -1,9 +1,9 @@
 //! The read path: ask the filters where a key may be, and read there.
 //!
-//! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]). Any other read loads the
-//! [`View`] first, then the visible sequence number. Each key is hashed once.
+//! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]).
+//! Any other read loads the [`View`] first, then the visible sequence number. Each key is hashed once.
 
-pub(crate) mod kept;
+pub(crate) mod kept_filters;
 pub(crate) mod lookup;
 pub(crate) mod prefixes;
 pub(crate) mod route;
@@ -84,7 +84,8 @@ impl Reader {
         Ok(values)
     }
 
-    /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are started before any is waited for.
+    /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are
+    /// started before any is waited for.
     fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
         let reads = || self.shared.storage.files.counters().mine().blocks;
         let (before, mut left) = (reads(), lookups.iter());
@@ -193,7 +194,7 @@ impl Reader {
             // Loaded before the view, so that a thread never takes an old view for a new one.
             let number = self.shared.current().number.load(Ordering::Acquire);
             let load = || Arc::clone(&self.shared.view().filters);
-            let answer = kept::with(self.shared.current().store, number, load, &ask);
+            let answer = kept_filters::with(self.shared.current().store, number, load, &ask);
             // Filters of what is gone deny everything. If one is gone, the view has changed before.
             fence(Ordering::Acquire);
             if self.shared.current().number.load(Ordering::Relaxed) == number {
@@ -202,7 +203,8 @@ impl Reader {
         }
     }
 
-    /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the filters of an older view.
+    /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the
+    /// filters of an older view.
     fn route_in(
         &self,
         view: &View,
@@ -210,9 +212,10 @@ impl Reader {
         counters: FilterCounters<'_>,
         route: (Route, FirstSegment),
     ) -> (Route, FirstSegment) {
-        match kept::are(self.shared.current().store, &view.filters) {
-            true => route,
-            false => view.filters.route(key, counters),
+        if kept_filters::are(self.shared.current().store, &view.filters) {
+            route
+        } else {
+            view.filters.route(key, counters)
         }
     }
 }

@@ -1,10 +1,11 @@
 //! Prefix filters: a walk of keys that all have one prefix skips what has no such key.
 //!
 //! 1. The filters of memtables and segments have the distinct prefixes of their keys as further members.
-//! 2. A walk between two bounds finds the longest prefix that all keys between them have, and asks the filter of each source for it. A
-//!    filter that was built with other extractors, or that cannot be trusted, denies nothing.
-//! 3. The segments of a run that overlap the bounds are neighbours, and those between two of them have only keys with the prefix. So it is
-//!    enough to leave out the first ones and the last ones.
+//! 2. A walk between two bounds finds the longest prefix that all keys between them have, and asks the filter
+//!    of each source for it. A filter that was built with other extractors, or that cannot be trusted, denies
+//!    nothing.
+//! 3. The segments of a run that overlap the bounds are neighbours, and those between two of them have only
+//!    keys with the prefix. So it is enough to leave out the first ones and the last ones.
 
 use crate::filter::{PrefixExtractor, PrefixQuery, PrefixSet, Verdict};
 use crate::hash::KeyHasher;
@@ -60,7 +61,8 @@ impl Prefixes {
 
     /// The question for the keys that start with `prefix`. `None` if no extractor tells.
     pub fn ask_prefix(&self, prefix: &[u8]) -> Option<PrefixDenials<'_>> {
-        self.ask(Bound::Included(prefix), Bound::Included(prefix)) // What they have in common with `prefix` itself.
+        // What they have in common with `prefix` itself.
+        self.ask(Bound::Included(prefix), Bound::Included(prefix))
     }
 
     /// The sums of the counters: questions, and answers "absent".
@@ -91,7 +93,8 @@ impl PrefixDenials<'_> {
         verdict == Some(Verdict::Absent)
     }
 
-    /// Whether the segments with these sidecars have no such key. Only then the answers are counted: otherwise each one is asked again.
+    /// Whether the segments with these sidecars have no such key. Only then the answers are counted:
+    /// otherwise each one is asked again.
     pub fn deny_all<'s>(&self, mut sidecars: impl Iterator<Item = Option<&'s Sidecar>>) -> bool {
         let mut asked = 0;
         let deny = sidecars.all(|sidecar| {
@@ -114,7 +117,8 @@ impl PrefixDenials<'_> {
         self.counts.add(&counts.negatives, negatives);
     }
 
-    /// Those of the `overlapping` segments of a run that are left without the first ones and the last ones that have no such key.
+    /// Those of the `overlapping` segments of a run that are left without the first ones and the last ones
+    /// that have no such key.
     pub fn trim(&self, run: &Segments, mut overlapping: Range<usize>) -> Range<usize> {
         let denied = |at: usize| run.get(at).is_some_and(|segment| self.deny(segment.sidecar.as_deref()));
         while !overlapping.is_empty() && denied(overlapping.start) {

@@ -1,6 +1,8 @@
-//! The filters of a [`View`](crate::engine::read::view::View): all that a missing key needs. They tell where a key may be.
+//! The filters of a [`View`](crate::engine::read::view::View): all that a missing key needs. They tell where
+//! a key may be.
 //!
-//! The loops over the runs call nothing but the probes, so the CPU waits for the filter lines of several runs, and of several keys, at once.
+//! The loops over the runs call nothing but the probes, so the CPU waits for the filter lines of several
+//! runs, and of several keys, at once.
 
 use super::prefixes::PrefixDenials;
 use crate::engine::metrics::FilterCounters;
@@ -11,7 +13,8 @@ use crate::memtable::MemtableFilter;
 use crate::sidecar::Sidecar;
 use std::sync::Arc;
 
-/// Keys whose filter lines are prefetched together: about as many cache misses as a core can have outstanding.
+/// Keys whose filter lines are prefetched together: about as many cache misses as a core can have
+/// outstanding.
 pub(crate) const KEYS_AHEAD: usize = 16;
 const _: () = assert!(KEYS_AHEAD <= LevelCounts::MAX);
 
@@ -40,7 +43,8 @@ pub(crate) struct Filters {
     any_quarantined: bool,
 }
 
-/// The number of a run: that of its group, and its own in the group. One word, so that a [`Route`] is returned in registers.
+/// The number of a run: that of its group, and its own in the group. One word, so that a [`Route`] is
+/// returned in registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct RunNumber(u32);
 
@@ -109,9 +113,10 @@ impl Filters {
     /// Where a key may be.
     #[inline(always)]
     pub fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> (Route, FirstSegment) {
-        match self.memtables_deny(key.hash) {
-            true => self.route_in_segments(key, counters),
-            false => (Route::Memtables, FirstSegment::UNKNOWN),
+        if self.memtables_deny(key.hash) {
+            self.route_in_segments(key, counters)
+        } else {
+            (Route::Memtables, FirstSegment::UNKNOWN)
         }
     }
 
@@ -187,7 +192,8 @@ impl Filters {
         denials.deny_all(segments.map(|fenced| fenced.sidecar.as_deref()))
     }
 
-    /// The first run that does not deny a key, or whose denial does not count because the map of its filter has faulted.
+    /// The first run that does not deny a key, or whose denial does not count because the map of its filter
+    /// has faulted.
     #[cold]
     fn first_faulted(&self, key: HashedKey<'_>, maybe: Option<RunNumber>) -> Option<RunNumber> {
         let faulted = self.groups.iter().enumerate().find_map(|(number, group)| {
@@ -201,7 +207,8 @@ impl Filters {
         faulted.into_iter().chain(maybe).min()
     }
 
-    /// [`route`](Self::route) of up to [`KEYS_AHEAD`] keys, run by run instead of key by key, so that the cache misses of all keys overlap.
+    /// [`route`](Self::route) of up to [`KEYS_AHEAD`] keys, run by run instead of key by key, so that the
+    /// cache misses of all keys overlap.
     pub fn routes(&self, keys: &[HashedKey<'_>], counters: FilterCounters<'_>) -> [Route; KEYS_AHEAD] {
         let mut routes = [Route::Nowhere; KEYS_AHEAD];
         if !self.used.on {

@@ -12,10 +12,12 @@ use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The memtables and segments of one moment. A view never changes: rotations, flushes, compactions and rebuilt sidecars replace it.
+/// The memtables and segments of one moment. A view never changes: rotations, flushes, compactions and
+/// rebuilt sidecars replace it.
 ///
-/// A reader loads the view first and the visible sequence number second. Every write up to that number is then in this view or in a newer
-/// one, so a reader misses nothing that a compaction dropped. A view keeps its memtables in memory and its segments on disk.
+/// A reader loads the view first and the visible sequence number second. Every write up to that number is
+/// then in this view or in a newer one, so a reader misses nothing that a compaction dropped. A view keeps
+/// its memtables in memory and its segments on disk.
 #[derive(Clone)]
 pub(crate) struct View {
     /// The memtable that accepts writes.
@@ -24,7 +26,8 @@ pub(crate) struct View {
     pub immutable: Vec<Arc<Memtable>>,
     /// The segments.
     pub live: Arc<LiveSet>,
-    /// The memtables may hold entries older than those in the segments. Happens in a read-only store whose logs a repair has kept.
+    /// The memtables may hold entries older than those in the segments. Happens in a read-only store whose
+    /// logs a repair has kept.
     pub logs_reach_back: bool,
     /// A full memtable or a segment has range tombstones.
     pub had_ranges: bool,
@@ -64,8 +67,8 @@ impl View {
         std::iter::once(&self.active).chain(&self.immutable)
     }
 
-    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet, and only what has keys within the bounds,
-    /// unless its filter denies the prefix that all of them have.
+    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet, and only what
+    /// has keys within the bounds, unless its filter denies the prefix that all of them have.
     pub fn merge(
         &self,
         seq: Seq,
@@ -123,10 +126,7 @@ impl View {
 
     /// What hides entries of a walk as of `seq`; `None` if nothing does.
     pub fn mask(&self, seq: Seq) -> Option<RangeMask> {
-        match self.has_ranges() {
-            true => Some(self.range_mask(seq, None)),
-            false => None,
-        }
+        if self.has_ranges() { Some(self.range_mask(seq, None)) } else { None }
     }
 
     /// The same for a walk that skips damage, which it adds to `skipped`.

@@ -1,12 +1,16 @@
 //! The levels of segments whose manifest is lost.
 //!
-//! 1. Two segments that overlap are in the order of their ages if one has only newer entries than the other. Then the newer one goes above
-//!    the older one (I10), and a read that finds a key in a level need not look below it.
-//! 2. Two that overlap, and whose ages interleave, both go to level 0, where reads and compactions compare sequence numbers. Whatever is newer
-//!    and overlaps one of them goes there, too, because nothing is above level 0.
-//! 3. So do segments with entries that the logs may repeat: the next open writes these to level 0 once more, where they must not hide newer ones.
-//! 4. All others go as deep as that allows, beginning with the deepest level that holds all of them: a segment that overlaps nothing older
-//!    has no run below it. Range tombstones are within the bounds of their segment, so rules 1 and 2 hold for what they hide.
+//! 1. Two segments that overlap are in the order of their ages if one has only newer entries than the other.
+//!    Then the newer one goes above the older one (I10), and a read that finds a key in a level need not look
+//!    below it.
+//! 2. Two that overlap, and whose ages interleave, both go to level 0, where reads and compactions compare
+//!    sequence numbers. Whatever is newer and overlaps one of them goes there, too, because nothing is above
+//!    level 0.
+//! 3. So do segments with entries that the logs may repeat: the next open writes these to level 0 once more,
+//!    where they must not hide newer ones.
+//! 4. All others go as deep as that allows, beginning with the deepest level that holds all of them: a
+//!    segment that overlaps nothing older has no run below it. Range tombstones are within the bounds of
+//!    their segment, so rules 1 and 2 hold for what they hide.
 
 use crate::engine::compact::pick::deepest_bytes_max;
 use crate::key::Seq;
@@ -146,12 +150,12 @@ mod tests {
 
     fn meta(id: u64, keys: [u8; 2], seqs: [u64; 2]) -> SegmentMeta {
         let (smallest, largest) = (vec![keys[0]], vec![keys[1]].into());
-        let (entries, tombstones, longest_run, ranges, file_bytes, data_bytes, raw_bytes) =
+        let (entries, tombstones, longest_streak, ranges, file_bytes, data_bytes, raw_bytes) =
             (1, 0, 0, 0, 1000, 1, 1);
         let (id, digest, min_seq, max_seq) = (FileId(id), 0, seqs[0], seqs[1]);
         #[rustfmt::skip]
         let summary = SegmentSummary {
-            id, digest, entries, tombstones, longest_run, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
+            id, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
         SegmentMeta { place: Place::Level(9), summary }
     }

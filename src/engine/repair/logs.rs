@@ -1,13 +1,15 @@
 //! Repair of logs: everything readable in them, before and after the damage, becomes one new log.
 //!
 //! 1. If the logs replay without an error, as they would when the store is opened, they stay as they are.
-//! 2. Otherwise every readable batch goes into a new log under its own sequence number, with gaps where numbers are missing. Bytes that the
-//!    disk cannot read count as damaged. Later batches are newer than the lost ones, so it is safe to keep them. But a lost operation leaves
-//!    its key with an older value, and nobody knows which key that is.
-//! 3. The damaged logs get a second name, under which they are kept. Then a new manifest makes the new log the first one.
+//! 2. Otherwise every readable batch goes into a new log under its own sequence number, with gaps where
+//!    numbers are missing. Bytes that the disk cannot read count as damaged. Later batches are newer than the
+//!    lost ones, so it is safe to keep them. But a lost operation leaves its key with an older value, and
+//!    nobody knows which key that is.
+//! 3. The damaged logs get a second name, under which they are kept. Then a new manifest makes the new log
+//!    the first one.
 //!
-//! A crash before the new manifest leaves all old logs, and perhaps the new one. The next repair starts again and counts batches that it
-//! finds twice only once.
+//! A crash before the new manifest leaves all old logs, and perhaps the new one. The next repair starts again
+//! and counts batches that it finds twice only once.
 
 use super::report::{LogSalvage, LostRange};
 use super::workspace::Repair;
@@ -30,7 +32,8 @@ impl Repair<'_> {
         let names = self.fs.list(self.path)?;
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _, _| Ok(()));
         match &outcome {
-            // Once the manifest is lost, segments may hold what seems to be missing between two logs, and nothing says what was synced.
+            // Once the manifest is lost, segments may hold what seems to be missing between two logs, and
+            // nothing says what was synced.
             Ok(outcome)
                 if self.is_manifest_lost
                     && (outcome.left_out || self.is_any_start_damaged(state, &names)?) => {}
@@ -95,7 +98,8 @@ impl Repair<'_> {
         if incomplete.is_empty() {
             incomplete.extend(match outcome {
                 Err(Error::Corruption { file, .. }) => Some(file),
-                // The second read found every byte, so operations are only lost if they were never in the file.
+                // The second read found every byte, so operations are only lost if they were never in the
+                // file.
                 Err(Error::Io { path, .. }) if !merged.salvage.operations_lost.is_empty() => Some(path),
                 _ => None,
             });
@@ -119,8 +123,8 @@ impl Repair<'_> {
         Ok(false)
     }
 
-    /// The logs in order of their first sequence numbers; a log with an unreadable header follows its predecessor. An interrupted repair may
-    /// have left a log with a high number and old operations.
+    /// The logs in order of their first sequence numbers; a log with an unreadable header follows its
+    /// predecessor. An interrupted repair may have left a log with a high number and old operations.
     fn by_age(&self, logs: Vec<FileId>, store_id: u64) -> Vec<FileId> {
         let mut first_seq = 0;
         let mut aged: Vec<(Seq, FileId)> = Vec::with_capacity(logs.len());
@@ -140,8 +144,8 @@ struct MergedLog {
     writer: wal::LogWriter,
     /// Operations up to this one are not lost if they are missing here.
     in_segments: Seq,
-    /// Numbers that the logs leave out: no operation had them, or an earlier repair has reported their loss. What follows is believed rather
-    /// than these, because a misdirected write may have put them here.
+    /// Numbers that the logs leave out: no operation had them, or an earlier repair has reported their loss.
+    /// What follows is believed rather than these, because a misdirected write may have put them here.
     left_out: Vec<Range<Seq>>,
     salvage: LogSalvage,
 }

@@ -1,4 +1,5 @@
-//! A repair gives a store that opens, takes a write and verifies, whatever was found; also one whose sequence numbers are at their end.
+//! A repair gives a store that opens, takes a write and verifies, whatever was found; also one whose sequence
+//! numbers are at their end.
 
 use crate::error::Error;
 use crate::fs::Fs;

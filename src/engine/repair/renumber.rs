@@ -1,7 +1,9 @@
-//! Low sequence numbers for a store whose numbers have come near the largest one, so that it takes writes again.
+//! Low sequence numbers for a store whose numbers have come near the largest one, so that it takes writes
+//! again.
 //!
 //! 1. The store is opened as a writer would open it. What its logs hold becomes a segment.
-//! 2. All segments are merged into one run, in which every row has the number 1: each key is there once, and nothing is left to hide.
+//! 2. All segments are merged into one run, in which every row has the number 1: each key is there once, and
+//!    nothing is left to hide.
 //! 3. A new manifest lets the numbers begin behind that, and no log counts any more.
 //!
 //! A crash before step 3 leaves a store with high numbers. The next repair starts again.

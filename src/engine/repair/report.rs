@@ -23,14 +23,15 @@ pub struct RepairReport {
     pub rows_salvaged: u64,
     /// Unreadable data of damaged segments, in bytes.
     pub bytes_unreadable: u64,
-    /// The ranges in which rows were lost. There, a key may be missing, have an older value, or be back after its deletion.
+    /// The ranges in which rows were lost. There, a key may be missing, have an older value, or be back after
+    /// its deletion.
     pub lost: Vec<LostRange>,
     /// What was salvaged from damaged logs; `None` if they were intact.
     pub logs: Option<LogSalvage>,
 }
 
-/// What [`repair`](crate::repair) salvaged from damaged logs. Nobody knows which keys the lost operations changed: any key may have an older
-/// value, or be back after its deletion.
+/// What [`repair`](crate::repair) salvaged from damaged logs. Nobody knows which keys the lost operations
+/// changed: any key may have an older value, or be back after its deletion.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogSalvage {
@@ -38,7 +39,8 @@ pub struct LogSalvage {
     pub operations_kept: u64,
     /// Unreadable bytes of the logs. The complete files are kept as `*.damaged`.
     pub bytes_unreadable: u64,
-    /// Sequence numbers of the operations that are known to be lost. More may be lost after the last one kept.
+    /// Sequence numbers of the operations that are known to be lost. More may be lost after the last one
+    /// kept.
     pub operations_lost: Vec<RangeInclusive<u64>>,
 }
 

@@ -20,7 +20,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Repair<'_> {
-    /// Compares the segments that a manifest names with their entries in it. Returns `true` if the state had to change.
+    /// Compares the segments that a manifest names with their entries in it. Returns `true` if the state had
+    /// to change.
     pub(super) fn check_segments(&mut self, state: ManifestState) -> Result<(ManifestState, bool)> {
         self.next_id = FileId(next_free_id(&state, &self.names));
         let mut changed = false;
@@ -89,7 +90,8 @@ impl Repair<'_> {
         read_properties(&self.fs.open(&self.segment_path(id)).ok()?, id)
     }
 
-    /// Writes the readable rows of a damaged segment to a new one; `None` if there are none. `known` is its entry in the manifest.
+    /// Writes the readable rows of a damaged segment to a new one; `None` if there are none. `known` is its
+    /// entry in the manifest.
     pub(super) fn rescue(
         &mut self,
         id: FileId,
@@ -163,7 +165,8 @@ impl Repair<'_> {
         Ok(summary.map(|summary| SegmentMeta { place, summary }))
     }
 
-    /// Gives the salvaged rows the range tombstones of their segment. Every segment has an entry, so one without rows gets a tombstone.
+    /// Gives the salvaged rows the range tombstones of their segment. Every segment has an entry, so one
+    /// without rows gets a tombstone.
     fn rescue_ranges(
         &self,
         writer: &mut Option<SegmentWriter>,
@@ -183,7 +186,8 @@ impl Repair<'_> {
                 empty
             }
         };
-        // The range may end with the last row, before the next segment of the level. If that row is lost, a tombstone marks the place.
+        // The range may end with the last row, before the next segment of the level. If that row is lost, a
+        // tombstone marks the place.
         let last = ranges.ranges().last().map_or(0, |(_, _, seq)| seq);
         if let Some(largest) =
             largest.filter(|key| ranges.end().is_some() && ranges.end() == successor(key).as_deref())
@@ -239,10 +243,7 @@ fn is_part_of(rows: &SegmentSummary, meta: &SegmentMeta) -> bool {
 
 /// The bound of keys up to the largest one of a segment.
 fn up_to(largest: &Bytes) -> Bound<Vec<u8>> {
-    match *largest == last_key() {
-        true => Bound::Unbounded,
-        false => Bound::Included(largest.to_vec()),
-    }
+    if *largest == last_key() { Bound::Unbounded } else { Bound::Included(largest.to_vec()) }
 }
 
 /// The keys that a gap may have contained, in a segment with these first and last keys.
@@ -256,10 +257,10 @@ fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Bytes)>) -> LostRange {
     }
 }
 
-/// The level to which an intact segment can return from quarantine by its age: every segment that overlaps it is newer
-/// if above and older if below; none is in the same level, unless that is level 0; and none is itself in quarantine.
-/// `None` if there is no such level: the segment stays in quarantine, and an open store takes it back with a compaction
-/// (see `compact/take_back.rs`).
+/// The level to which an intact segment can return from quarantine by its age: every segment that overlaps it
+/// is newer if above and older if below; none is in the same level, unless that is level 0; and none is
+/// itself in quarantine. `None` if there is no such level: the segment stays in quarantine, and an open store
+/// takes it back with a compaction (see `compact/take_back.rs`).
 fn home_of(meta: &SegmentMeta, all: &BTreeMap<FileId, SegmentMeta>) -> Option<u8> {
     let overlapping: Vec<&SegmentMeta> = all
         .values()

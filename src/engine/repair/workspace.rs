@@ -53,7 +53,8 @@ impl Repair<'_> {
         self.path.join(id.file_name(FileKind::Wal))
     }
 
-    /// The header of a log. `None` if it has none, or that of another log, which a misdirected write has put there.
+    /// The header of a log. `None` if it has none, or that of another log, which a misdirected write has put
+    /// there.
     pub fn log_header(&self, id: FileId) -> Result<Option<LogHeader>> {
         let header = wal::identify(&*self.fs, &self.log_path(id))?;
         Ok(header.filter(|header| header.id == id))

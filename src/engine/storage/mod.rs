@@ -1,4 +1,5 @@
-//! The files of a store: how they are named, checked, opened and created. Recovery needs nothing more than this.
+//! The files of a store: how they are named, checked, opened and created. Recovery needs nothing more than
+//! this.
 
 pub(crate) mod names;
 pub(crate) mod segment_builder;
@@ -8,7 +9,7 @@ use crate::engine::read::prefixes::Prefixes;
 use crate::engine::read::route::FilterUse;
 use crate::error::{Error, Result};
 use crate::filter::{FilterSpec, PrefixSet};
-use crate::fs::{Fs, Process, SparingFs};
+use crate::fs::{Fs, Process, StoreFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
 use crate::options::Options;
@@ -39,12 +40,13 @@ pub(crate) struct Storage {
     pub first_own_id: FileId,
 }
 
-/// The segment files of a store that is being opened. From here on, `options.fs` closes some of them when descriptors run out.
+/// The segment files of a store that is being opened. From here on, `options.fs` closes some of them when
+/// descriptors run out.
 pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
     let fs = Arc::clone(&options.fs);
     let files =
         Arc::new(OpenFiles::new(Arc::clone(&fs), path, options.block_cache_bytes, options.max_open_files));
-    options.fs = Arc::new(SparingFs { fs, holder: Arc::clone(&files) as _, process: Process::current() });
+    options.fs = Arc::new(StoreFs { fs, holder: Arc::clone(&files) as _, process: Process::current() });
     files
 }
 
@@ -52,7 +54,8 @@ pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
 const KEPT_SEGMENTS_MAX: usize = 1024;
 
 impl Storage {
-    /// The files in `path`. New ones get numbers from `first_own_id` on. `work` is signalled when maps become scarce.
+    /// The files in `path`. New ones get numbers from `first_own_id` on. `work` is signalled when maps become
+    /// scarce.
     pub fn new(
         path: &Path,
         options: Options,
@@ -89,7 +92,8 @@ impl Storage {
         self.options.filter_policy.is_on()
     }
 
-    /// How lookups use filters. A thread that stops reading keeps at most a fraction of the maps that the options allow.
+    /// How lookups use filters. A thread that stops reading keeps at most a fraction of the maps that the
+    /// options allow.
     pub fn filter_use(&self) -> FilterUse {
         let kept_max = KEPT_SEGMENTS_MAX.min(self.options.max_mapped_filters / 8);
         FilterUse { on: self.filters_on(), kept_max }
@@ -136,8 +140,8 @@ impl Storage {
         Expect { binding: binding(meta), hasher: self.header.hasher }
     }
 
-    /// Writes a segment's filter durably, except for its directory entry, then opens and verifies it. `None`, with a warning, if the new
-    /// file is unusable.
+    /// Writes a segment's filter durably, except for its directory entry, then opens and verifies it. `None`,
+    /// with a warning, if the new file is unusable.
     pub fn create_sidecar(
         &self,
         meta: &SegmentMeta,
@@ -153,7 +157,8 @@ impl Storage {
         Ok(opened.ok())
     }
 
-    /// [`create_sidecar`](Self::create_sidecar) for a write, which derived data never stops (I2): an error is only counted and logged.
+    /// [`create_sidecar`](Self::create_sidecar) for a write, which derived data never stops (I2): an error is
+    /// only counted and logged.
     pub fn try_sidecar(
         &self,
         meta: &SegmentMeta,
@@ -197,8 +202,8 @@ impl Storage {
         }
     }
 
-    /// Removes the files of a segment that this store has created and never published. `kind` is that of the segment's file: whoever created
-    /// it has the number, and so the sidecar.
+    /// Removes the files of a segment that this store has created and never published. `kind` is that of the
+    /// segment's file: whoever created it has the number, and so the sidecar.
     pub fn discard(&self, id: FileId, kind: FileKind) {
         let sidecar = id.file_name(FileKind::Filter);
         let unfinished_sidecar = self.dir.join(sidecar + TEMPORARY);

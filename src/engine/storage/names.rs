@@ -10,16 +10,18 @@ use std::path::{Path, PathBuf};
 /// Follows the name of a file that a repair has set aside.
 pub(crate) const DAMAGED: &str = ".damaged";
 
-/// The manifest of a clone or a checkpoint that is being made. It is the first file there, and gets its real name last.
+/// The manifest of a clone or a checkpoint that is being made. It is the first file there, and gets its real
+/// name last.
 pub(crate) const MANIFEST_OF_COPY: &str = "MANIFEST.copy";
 
-/// Whether the directory `path` has a manifest. `names` were listed in it; a writer that replaced its manifest meanwhile may have hidden
-/// the name.
+/// Whether the directory `path` has a manifest. `names` were listed in it; a writer that replaced its
+/// manifest meanwhile may have hidden the name.
 pub(crate) fn has_manifest(fs: &dyn Fs, path: &Path, names: &[String]) -> Result<bool> {
     Ok(names.iter().any(|name| name == MANIFEST) || fs.file_len(&path.join(MANIFEST))?.is_some())
 }
 
-/// Refuses a directory in which a clone or a checkpoint was never completed: any of its segments may be missing. `names` are those in it.
+/// Refuses a directory in which a clone or a checkpoint was never completed: any of its segments may be
+/// missing. `names` are those in it.
 pub(crate) fn refuse_unfinished_copy(fs: &dyn Fs, path: &Path, names: &[String]) -> Result<()> {
     if !names.iter().any(|name| name == MANIFEST_OF_COPY) || has_manifest(fs, path, names)? {
         return Ok(());
@@ -46,7 +48,8 @@ pub(crate) fn is_of_a_store(name: &str) -> bool {
     name == LOCK || name == MANIFEST || is_unfinished(name) || FileKind::parse(name).is_some()
 }
 
-/// The smallest file number above all that are in use or were ever reserved. Numbers of files that would leave no room are ignored.
+/// The smallest file number above all that are in use or were ever reserved. Numbers of files that would
+/// leave no room are ignored.
 pub(crate) fn next_free_id(state: &ManifestState, names: &[String]) -> u64 {
     let ids = names.iter().filter_map(|name| FileKind::parse(name)).map(|(id, _)| id);
     let seen = ids.filter(|id| id.leaves_room()).map(|id| id.0 + 1).max();

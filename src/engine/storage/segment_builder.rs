@@ -18,7 +18,8 @@ use crate::segment::{
 use crate::sidecar::Members;
 use std::sync::Arc;
 
-/// A memtable or segment with so many bytes of range tombstones is full. With those of one more batch they still fit into one block.
+/// A memtable or segment with so many bytes of range tombstones is full. With those of one more batch they
+/// still fit into one block.
 pub(crate) const RANGE_BYTES_MAX: usize = 32 << 20;
 
 /// Segments that are not published yet. Dropped after an error or a panic, it removes their files.
@@ -74,13 +75,14 @@ impl<'a> SegmentBuilder<'a> {
         SegmentBuilder::create(storage, FileKind::Segment, level, plan)
     }
 
-    /// Starts a segment without a filter that no manifest will name. Its files are removed when the finished segment is dropped. A repair or the
-    /// next open takes it for obsolete.
+    /// Starts a segment without a filter that no manifest will name. Its files are removed when the finished
+    /// segment is dropped. A repair or the next open takes it for obsolete.
     pub fn temporary(storage: &'a Storage) -> Result<Self> {
         SegmentBuilder::create(storage, FileKind::Obsolete, 0, None)
     }
 
-    /// Starts a segment whose rows get their number when it is published. Until then it has the name of an obsolete one, as above.
+    /// Starts a segment whose rows get their number when it is published. Until then it has the name of an
+    /// obsolete one, as above.
     pub fn unnumbered(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
         SegmentBuilder::create(storage, FileKind::Obsolete, level, plan)
     }
@@ -92,13 +94,15 @@ impl<'a> SegmentBuilder<'a> {
             WriterOptions { block_bytes: options.block_bytes, compression: options.compression };
         let path = storage.path_of(id, kind);
         let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
-        let unfinished = UnfinishedSegment { storage, id, kind }; // Only now: a file that had the name before is somebody else's.
+        // Only now: a file that had the name before is somebody else's.
+        let unfinished = UnfinishedSegment { storage, id, kind };
         let filter = plan.map(|plan| plan.choose(level, id));
         let (members, ranges) = (storage.members(), RangeTombstones::default());
         Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
     }
 
-    /// Counts range tombstones that begin before the next entry. Those that are not counted count as behind the last one.
+    /// Counts range tombstones that begin before the next entry. Those that are not counted count as behind
+    /// the last one.
     pub fn pass_ranges(&mut self, count: u64) {
         self.writer.pass_ranges(count);
     }
@@ -111,7 +115,8 @@ impl<'a> SegmentBuilder<'a> {
         Ok(())
     }
 
-    /// Sets the range tombstones. If the segment has no entry, adds a tombstone of the first deleted key, since every segment has one.
+    /// Sets the range tombstones. If the segment has no entry, adds a tombstone of the first deleted key,
+    /// since every segment has one.
     pub fn set_ranges(&mut self, ranges: RangeTombstones) -> Result<()> {
         if let Some((start, _, seq)) = ranges.ranges().next().filter(|_| self.is_empty()) {
             self.append(start, seq, EntryKind::Tombstone, &[])?;
@@ -182,9 +187,10 @@ pub(crate) fn build_level0(
     sizes.add_entries(0, table.len() as u64);
     let mut builder = SegmentBuilder::new(storage, 0, policy.plan(&sizes).as_ref())?;
     let (ranges, mut passed) = (table.ranges().all(), 0);
-    table.for_each_newest(|key, seq, kind, value| match seq < ranges.seq_at(key) {
-        true => Ok(()), // Its range tombstone hides older entries as well.
-        false => {
+    table.for_each_newest(|key, seq, kind, value| {
+        if seq < ranges.seq_at(key) {
+            Ok(()) // Its range tombstone hides older entries as well.
+        } else {
             builder.pass_ranges(ranges.pass(&mut passed, key));
             builder.append(key, seq, kind, value)
         }

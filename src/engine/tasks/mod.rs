@@ -1,4 +1,5 @@
-//! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or a panic means.
+//! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or
+//! a panic means.
 
 pub(crate) mod queue;
 mod schedule;
@@ -30,16 +31,17 @@ pub(crate) fn spawn(engine: &Arc<Engine>, threads: &mut Vec<JoinHandle<()>>) -> 
     Ok(())
 }
 
-fn spawn_one(engine: &Arc<Engine>, name: String, run: fn(&Engine)) -> Result<JoinHandle<()>> {
+fn spawn_one(engine: &Arc<Engine>, name: String, work: fn(&Engine)) -> Result<JoinHandle<()>> {
     let its = Arc::clone(engine);
-    let spawned = sync::Builder::new().name(name).spawn(move || run(&its));
+    let spawned = sync::Builder::new().name(name).spawn(move || work(&its));
     spawned.map_err(|e| Error::io(IoOp::Other("start a thread for"), &engine.shared.storage.dir, e))
 }
 
 impl Engine {
     fn work_until_closed(&self) {
-        // Freeing memtables and verifying filters must not hold up the thread that follows: with eight followers on two cores, the longest lag
-        // fell from 250 to 100 ms (`cargo run --release --example followers`).
+        // Freeing memtables and verifying filters must not hold up the thread that follows: with eight
+        // followers on two cores, the longest lag fell from 250 to 100 ms
+        // (`cargo run --release --example followers`).
         #[cfg(target_os = "linux")]
         if self.follower.is_some() {
             let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BEHIND);
@@ -99,7 +101,7 @@ impl Engine {
                 self.filters.check_sidecar(meta)
             }
             BackgroundTask::WarmIndex(meta) => self.filters.warm_index(meta),
-            BackgroundTask::Compact(compaction) => self.compactor.run(compaction),
+            BackgroundTask::Compact(compaction) => self.compactor.carry_out(compaction),
             BackgroundTask::Retune(meta, spec) => self.filters.retune(meta, *spec),
         }
     }

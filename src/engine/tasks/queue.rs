@@ -1,4 +1,5 @@
-//! A queue that grows and shrinks by pieces, so that no step under a lock takes the longer the more waits in it.
+//! A queue that grows and shrinks by pieces, so that no step under a lock takes the longer the more waits in
+//! it.
 
 use std::collections::VecDeque;
 

@@ -2,13 +2,14 @@
 
 use super::task::BackgroundTask;
 use crate::engine::Engine;
-use crate::engine::compact::next::NextCompaction;
+use crate::engine::compact::next_compaction::NextCompaction;
 use crate::engine::control::{Control, TombstoneFlush};
 use crate::fs::sigbus_faults;
 use crate::sync::Instant;
 use std::time::Duration;
 
-/// A signal handler cannot wake a thread. With [`catch_sigbus`](crate::fs::catch_sigbus), the threads poll for faults at this interval.
+/// A signal handler cannot wake a thread. With [`catch_sigbus`](crate::fs::catch_sigbus), the threads poll
+/// for faults at this interval.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
@@ -48,7 +49,8 @@ impl Engine {
         }
     }
 
-    /// Whether a thread is free for a compaction. One stays free, so that no flush waits for a long compaction.
+    /// Whether a thread is free for a compaction. One stays free, so that no flush waits for a long
+    /// compaction.
     fn may_compact(&self, control: &Control, now: Instant) -> bool {
         let spare = self.shared.storage.options.background_threads - 1;
         !self.shared.has_failed()
@@ -58,7 +60,8 @@ impl Engine {
     }
 
     fn choose(&self, control: &mut Control, now: Instant) -> Option<BackgroundTask> {
-        if control.sidecars.unmap_from.is_some_and(|from| from <= now) && self.shared.storage.maps.was_short()
+        if control.sidecars.unmap_from.is_some_and(|from| from <= now)
+            && self.shared.storage.maps.take_shortage()
         {
             control.sidecars.unmap_from = None;
             return Some(BackgroundTask::UnmapCold);
@@ -84,7 +87,7 @@ impl Engine {
             return Some(BackgroundTask::RotateTombstones);
         }
         let faults = sigbus_faults().unwrap_or(0);
-        if self.shared.storage.maps.had_bad() || faults != control.sidecars.faults_seen {
+        if self.shared.storage.maps.take_condemned() || faults != control.sidecars.faults_seen {
             control.sidecars.faults_seen = faults;
             return Some(BackgroundTask::QueueBadSidecars);
         }
@@ -109,8 +112,8 @@ impl Engine {
         None
     }
 
-    /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due again, or
-    /// the store becomes idle with something to compact.
+    /// How long until there may be a task that nobody signals: a pause after a failure ends, a check is due
+    /// again, or the store becomes idle with something to compact.
     fn until_next_task(&self, control: &Control, now: Instant, until_idle: Duration) -> Option<Duration> {
         let leftovers = self.shared.storage.files.leftovers().until_look(now);
         if self.shared.has_failed() {

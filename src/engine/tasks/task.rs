@@ -46,15 +46,16 @@ impl BackgroundTask {
         }
     }
 
-    /// Lets go of what a finished task was about. That may remove files, so it comes before whoever waits for the task hears of its end.
+    /// Lets go of what a finished task was about. That may remove files, so it comes before whoever waits for
+    /// the task hears of its end.
     pub fn let_go(&mut self) {
         if let BackgroundTask::Compact(compaction) = self {
             compaction.let_go();
         }
     }
 
-    /// Clears the marks that `next_task` set. If the task must run `again` and nothing else would remember it, queues it. The caller drops
-    /// the task without the lock: that may free a memtable.
+    /// Clears the marks that `next_task` set. If the task must run `again` and nothing else would remember
+    /// it, queues it. The caller drops the task without the lock: that may free a memtable.
     pub fn hand_back(&self, control: &mut Control, failed: bool, again: bool) {
         match self {
             BackgroundTask::Flush(table, next_log) => {
@@ -64,12 +65,11 @@ impl BackgroundTask {
                 }
             }
             BackgroundTask::RotateTombstones if control.flushes.tombstones == TombstoneFlush::Starting => {
-                control.flushes.tombstones = match again {
-                    true => TombstoneFlush::Due(Instant::now()),
-                    false => TombstoneFlush::NotNeeded,
-                };
+                control.flushes.tombstones =
+                    if again { TombstoneFlush::Due(Instant::now()) } else { TombstoneFlush::NotNeeded };
             }
-            BackgroundTask::RotateTombstones => {} // It is due again: the next memtable has many, too, or the log was locked.
+            // It is due again: the next memtable has many, too, or the log was locked.
+            BackgroundTask::RotateTombstones => {}
             BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {}
             BackgroundTask::QueueBadSidecars
             | BackgroundTask::QueueMissingSidecars

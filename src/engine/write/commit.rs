@@ -1,9 +1,10 @@
 //! The write path: group commit to the log, then the memtable, then the visible sequence number.
 //!
-//! 1. A writer queues its batch and waits for the `log` lock. Whoever gets it commits a group of queued batches; the other writers of the
-//!    group find their result.
+//! 1. A writer queues its batch and waits for the `log` lock. Whoever gets it commits a group of queued
+//!    batches; the other writers of the group find their result.
 //! 2. The group is appended to the log at once, with one fdatasync if any batch asks for it.
-//! 3. Only then do its entries enter the memtable, and the visible sequence number moves past the whole group at once.
+//! 3. Only then do its entries enter the memtable, and the visible sequence number moves past the whole group
+//!    at once.
 
 use super::Writer;
 use super::log::{ActiveLog, EncodedBatch, Log, QueuedBatch, apply};
@@ -29,7 +30,8 @@ impl Writer {
         if batch.is_empty() {
             return if sync { self.sync() } else { self.shared.check_writable() };
         }
-        self.shared.storage.process.check()?; // The commit checks the rest, but after a fork nobody may unlock the log.
+        // The commit checks the rest, but after a fork nobody may unlock the log.
+        self.shared.storage.process.check()?;
         let mut batch = EncodedBatch { count: batch.len() as u32, payload: batch.into_bytes(), sync };
         match try_lock(&self.log) {
             Some(mut log) => self.commit(&mut log, std::slice::from_mut(&mut batch)),
@@ -46,7 +48,8 @@ impl Writer {
             if let Some(result) = lock(&mine.result).take() {
                 return result;
             }
-            self.shared.check_writable()?; // If the thread that took this batch has panicked, there is no result.
+            // If the thread that took this batch has panicked, there is no result.
+            self.shared.check_writable()?;
             let group = self.take_group();
             let mut batches: Vec<_> = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
             let result = self.commit(&mut log, &mut batches);
@@ -127,11 +130,12 @@ impl Writer {
         Ok(())
     }
 
-    /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compaction or flushing cannot keep up.
+    /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compaction or
+    /// flushing cannot keep up.
     fn make_room(&self, log: &mut ActiveLog, bytes: usize) -> Result<()> {
         let level0 = self.shared.view().live.levels()[0].segments().len();
-        // Even with room in the memtable: a process that never runs long enough to fill it would add a segment at each
-        // open.
+        // Even with room in the memtable: a process that never runs long enough to fill it would add a
+        // segment at each open.
         if self.level0_is_at_stop() {
             self.wait_for_level0()?;
         } else if level0 >= LEVEL0_SLOWDOWN {
@@ -143,9 +147,12 @@ impl Writer {
         if has_room || log.memtable.is_empty() {
             return Ok(());
         }
-        self.stall(|control| match control.flushes.memtables() < MEMTABLES_WAITING_MAX {
-            true => self.level0_is_at_stop().then_some(TaskKind::Compaction),
-            false => Some(TaskKind::Flush),
+        self.stall(|control| {
+            if control.flushes.memtables() < MEMTABLES_WAITING_MAX {
+                self.level0_is_at_stop().then_some(TaskKind::Compaction)
+            } else {
+                Some(TaskKind::Flush)
+            }
         })?;
         self.rotate(log)
     }

@@ -1,11 +1,12 @@
 //! How a store whose log failed for lack of space accepts writes again without being reopened (I5).
 //!
-//! 1. The writers of the group whose append or sync failed get the error. The group is not in the memtable, and the next group reuses its
-//!    sequence numbers. The file is never written again.
-//! 2. Every acknowledged write is in a memtable. The next write starts a new log and hands the memtable to a background
-//!    thread.
-//! 3. Once that memtable is flushed, the manifest's floor is at the new log, and writes resume. A crash before that finds the old log,
-//!    perhaps with the failed group, and an empty new one. After it, the old log no longer matters.
+//! 1. The writers of the group whose append or sync failed get the error. The group is not in the memtable,
+//!    and the next group reuses its sequence numbers. The file is never written again.
+//! 2. Every acknowledged write is in a memtable. The next write starts a new log and hands the memtable to a
+//!    background thread.
+//! 3. Once that memtable is flushed, the manifest's floor is at the new log, and writes resume. A crash
+//!    before that finds the old log, perhaps with the failed group, and an empty new one. After it, the old
+//!    log no longer matters.
 
 use super::Writer;
 use super::log::{ActiveLog, LogHealth};

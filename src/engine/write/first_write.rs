@@ -1,13 +1,16 @@
-//! The start of a log, which replaces those of earlier opens: at the first write after a clean close, within the open otherwise.
+//! The start of a log, which replaces those of earlier opens: at the first write after a clean close, within
+//! the open otherwise.
 //!
-//! 1. A new log is created. If little is in memory, its batches are copied into the log and synced, and the memtable stays in use. Otherwise
-//!    the memtable becomes a segment of level 0. So a store that is opened often and briefly gains no segment each time.
-//! 2. One manifest edit adds that segment, moves the log floor to the new log and reserves the file numbers seen. Before its first edit the
-//!    manifest is rewritten: what was read from it may not be durable.
+//! 1. A new log is created. If little is in memory, its batches are copied into the log and synced, and the
+//!    memtable stays in use. Otherwise the memtable becomes a segment of level 0. So a store that is opened
+//!    often and briefly gains no segment each time.
+//! 2. One manifest edit adds that segment, moves the log floor to the new log and reserves the file numbers
+//!    seen. Before its first edit the manifest is rewritten: what was read from it may not be durable.
 //! 3. Unknown files are removed: outputs that were never published, logs below the floor, orphaned sidecars.
 //!
-//! A crash before the edit leaves the old manifest and the old logs. The new log may already exist; a replay skips the batches that it
-//! repeats. A crash after the edit only leaves files to remove. If a step fails, the write gets its error, and the next write tries again.
+//! A crash before the edit leaves the old manifest and the old logs. The new log may already exist; a replay
+//! skips the batches that it repeats. A crash after the edit only leaves files to remove. If a step fails,
+//! the write gets its error, and the next write tries again.
 
 use super::Writer;
 use super::log::{ActiveLog, InheritedLogs, Log};
@@ -54,7 +57,8 @@ impl Writer {
                 Ok(ActiveLog::new(writer, id, memtable, inherited.next_seq))
             }
             Err(error) => {
-                // Sound, but the manifest may name it or not: the next attempt uses it, so none is left behind.
+                // Sound, but the manifest may name it or not: the next attempt uses it, so none is left
+                // behind.
                 inherited.replacement = Some((id, writer));
                 Err(error)
             }
@@ -119,7 +123,8 @@ impl Writer {
 
     /// Removes the files that the manifest no longer needs.
     fn remove_unknown(&self, inherited: &InheritedLogs) {
-        // Another process may have read a later version than this one has found: an edit that never reached the disk.
+        // Another process may have read a later version than this one has found: an edit that never reached
+        // the disk.
         let version = self.publisher.with_state(|state| state.next_id.0).unwrap_or(u64::MAX);
         for name in &inherited.obsolete {
             tracing::info!(name, "removing an unknown file");
@@ -135,12 +140,16 @@ impl Writer {
     }
 }
 
-/// Copies the batches of earlier logs into a new one, with the gaps that a repair left between them, and syncs it.
+/// Copies the batches of earlier logs into a new one, with the gaps that a repair left between them, and
+/// syncs it.
 fn carry_over(writer: &mut LogWriter, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
-    for run in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
-        let records =
-            run.iter().map(|(seq, payload, count)| LogRecord { first_seq: *seq, count: *count, payload });
-        if let Some((first_seq, ..)) = run.first().filter(|(seq, ..)| *seq != writer.next_seq()) {
+    for consecutive in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
+        let records = consecutive.iter().map(|(seq, payload, count)| LogRecord {
+            first_seq: *seq,
+            count: *count,
+            payload,
+        });
+        if let Some((first_seq, ..)) = consecutive.first().filter(|(seq, ..)| *seq != writer.next_seq()) {
             writer.append_gap(*first_seq)?;
         }
         writer.append_group(records)?;

@@ -3,7 +3,7 @@
 use super::Writer;
 use super::log::{Log, LogHealth};
 use crate::engine::backoff::TaskKind;
-use crate::engine::compact::pick::TOMBSTONE_RUN;
+use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::control::TombstoneFlush;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
 use crate::engine::storage::segment_builder::build_level0;
@@ -19,7 +19,8 @@ use std::time::Duration;
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
 impl Writer {
-    /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log that is still needed afterwards.
+    /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log that is still needed
+    /// afterwards.
     pub fn flush_one(&self, table: &Arc<Memtable>, next_log: FileId) -> Result<()> {
         self.shared.check_writable()?;
         let policy = self.filters.policy();
@@ -36,17 +37,18 @@ impl Writer {
         })
     }
 
-    /// Has an idle store flush the active memtable, so that a compaction can remove what it deletes: if it has many tombstones by now, or if
-    /// a range that was just deleted covers a whole segment. `tombstones` is their number before and after the last write.
+    /// Has an idle store flush the active memtable, so that a compaction can remove what it deletes: if it
+    /// has many tombstones by now, or if a range that was just deleted covers a whole segment. `tombstones`
+    /// is their number before and after the last write.
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
-        if covers_segment || tombstones.start < TOMBSTONE_RUN && tombstones.end >= TOMBSTONE_RUN {
+        if covers_segment || tombstones.start < TOMBSTONE_STREAK && tombstones.end >= TOMBSTONE_STREAK {
             self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
             self.shared.wake_workers();
         }
     }
 
-    /// Hands the active memtable to a flush, unless that was done meanwhile. Tries again later if the log is locked: who holds it may wait for
-    /// a flush, and so for this thread.
+    /// Hands the active memtable to a flush, unless that was done meanwhile. Tries again later if the log is
+    /// locked: who holds it may wait for a flush, and so for this thread.
     pub fn rotate_tombstones(&self) -> Result<()> {
         let Some(mut log) = try_lock(&self.log) else {
             self.shared.control.lock().flushes.tombstones =
@@ -56,7 +58,7 @@ impl Writer {
         match &mut *log {
             Log::Active(active)
                 if active.health == LogHealth::Sound
-                    && (active.memtable.tombstones() >= TOMBSTONE_RUN || active.memtable.has_ranges()) =>
+                    && (active.memtable.tombstones() >= TOMBSTONE_STREAK || active.memtable.has_ranges()) =>
             {
                 self.rotate(active)
             }

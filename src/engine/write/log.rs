@@ -28,8 +28,8 @@ pub(crate) struct InheritedLogs {
     pub built: Vec<LiveSegment>,
     /// The remaining operations.
     pub memtable: Arc<Memtable>,
-    /// The batches of `memtable`, each with its first sequence number and its number of operations. Empty if they are too large to be
-    /// copied into a new log.
+    /// The batches of `memtable`, each with its first sequence number and its number of operations. Empty if
+    /// they are too large to be copied into a new log.
     pub batches: Vec<(Seq, Bytes, u32)>,
     pub next_seq: Seq,
     /// Files that nothing needs once a new log has replaced these.
@@ -81,8 +81,8 @@ pub(crate) enum LogHealth {
     AwaitingFlush,
 }
 
-/// Storage for the entries of memtables: chunks that many batches share. With an allocation per batch, each would be freed by another
-/// thread than the one that allocated it, at the cost of the allocator's lock.
+/// Storage for the entries of memtables: chunks that many batches share. With an allocation per batch, each
+/// would be freed by another thread than the one that allocated it, at the cost of the allocator's lock.
 #[derive(Default)]
 pub(crate) struct Arena {
     chunk: BytesMut,
@@ -128,7 +128,8 @@ impl QueuedBatch {
     }
 }
 
-/// Inserts the operations of a batch into a memtable, numbered from `first_seq`. Calls `on_range` with start and end of each deleted range.
+/// Inserts the operations of a batch into a memtable, numbered from `first_seq`. Calls `on_range` with start
+/// and end of each deleted range.
 pub(crate) fn apply(
     table: &Memtable,
     storage: &Storage,

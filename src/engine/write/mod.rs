@@ -1,8 +1,8 @@
 //! The writer: from a batch to the log and the memtable, and from a full memtable to a segment.
 
+mod close_writes;
 mod commit;
 mod disk_full;
-mod finish;
 mod first_write;
 mod flush;
 mod ingest;

@@ -48,8 +48,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Keeps a log that another one has replaced for the next sync. After a failure, neither that log nor earlier ones are synced: their writes
-    /// are flushed before the new log takes any.
+    /// Keeps a log that another one has replaced for the next sync. After a failure, neither that log nor
+    /// earlier ones are synced: their writes are flushed before the new log takes any.
     pub fn retire(&self, log: &mut ActiveLog, earlier: (FileId, wal::LogWriter)) {
         self.publisher.unsynced().push(earlier);
         if log.health == LogHealth::Failed {

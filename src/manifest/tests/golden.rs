@@ -35,7 +35,7 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
     .chain([(2, "log floor 1"), (2, "next file number 1"), (2, "last sequence number 0"), (1, "end")])
     .chain(head("payload of 50 bytes"))
     .chain([(2, "segment 2 joins"), (1, "level 2"), (8, "digest"), (2, "2000 entries"), (1, "2 tombstones")])
-    .chain([(1, "longest run 1"), (1, "2 ranges deleted")])
+    .chain([(1, "longest streak 1"), (1, "2 ranges deleted")])
     .chain([(6, "smallest key"), (6, "largest key"), (2, "sequence numbers 2 to 4")])
     .chain([(2, "4096 bytes of file"), (2, "4000 bytes of data"), (2, "9000 bytes raw")])
     .chain([(2, "log floor 3"), (2, "next file number 4"), (3, "last sequence number 1000")])

@@ -26,7 +26,7 @@ fn segment(id: u64) -> SegmentMeta {
         digest: id.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         entries: 1000 * id,
         tombstones: id,
-        longest_run: id / 2,
+        longest_streak: id / 2,
         ranges: id % 3,
         smallest: format!("key {id}").into_bytes(),
         largest: format!("key {id}{}", "\0".repeat(290)).into_bytes().into(),
@@ -51,7 +51,8 @@ fn segment_of(max_seq: u64, level: u8) -> SegmentMeta {
     meta
 }
 
-/// A sequence of valid edits: number n adds segment n and sometimes removes one or moves one to another level.
+/// A sequence of valid edits: number n adds segment n and sometimes removes one or moves one to another
+/// level.
 fn edit(n: u64) -> Edit {
     let mut edit = Edit { added: vec![segment(n)], ..Edit::default() };
     match n % 3 {
@@ -237,7 +238,7 @@ fn a_manifest_that_outgrows_its_snapshot_is_written_anew() {
 }
 
 /// The workload of the crash tests: large keys, so that the manifest is rewritten on the way.
-fn run_until_failure(fs: &SimFs) -> (ManifestState, Option<ManifestState>) {
+fn edit_until_failure(fs: &SimFs) -> (ManifestState, Option<ManifestState>) {
     let mut acknowledged = ManifestState::new(HEADER);
     let mut manifest = match Manifest::create(Arc::new(fs.clone()), Path::new("db"), &acknowledged) {
         Ok(manifest) => manifest,
@@ -263,13 +264,13 @@ fn run_until_failure(fs: &SimFs) -> (ManifestState, Option<ManifestState>) {
 #[test]
 fn i4_a_crash_keeps_acknowledged_edits_and_at_most_one_more() {
     let fs = disk();
-    run_until_failure(&fs);
+    edit_until_failure(&fs);
     let writes = fs.writes();
     assert!(fs.log().contains("rename"));
     for stop in 0..writes {
         let fs = disk();
         fs.fail(Fault::stop(stop).short());
-        let (acknowledged, unknown) = run_until_failure(&fs);
+        let (acknowledged, unknown) = edit_until_failure(&fs);
         for seed in 0..8 {
             let crash = [Crash::Kill, Crash::Power, Crash::PowerOrdered, Crash::Power][seed as usize % 4];
             let found = fs.crash(crash, seed);
@@ -320,7 +321,7 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
                 digest,
                 entries: u64::from(entries) + u64::from(deleted),
                 tombstones: u64::from(deleted),
-                longest_run: u64::from(deleted) / 3 + digest / 2,
+                longest_streak: u64::from(deleted) / 3 + digest / 2,
                 ranges: digest,
                 smallest,
                 largest: largest.into(),

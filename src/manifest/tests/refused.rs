@@ -5,8 +5,8 @@ use crate::key::MAX_SEQ;
 use crate::manifest::format::{encode_payload, frame};
 use proptest::sample::select;
 
-/// A segment on an invalid level would be in no live set, and its keys would be missing without an error. A log floor that no file has
-/// reached would have the next log below it.
+/// A segment on an invalid level would be in no live set, and its keys would be missing without an error. A
+/// log floor that no file has reached would have the next log below it.
 #[test]
 fn i6_impossible_levels_numbers_and_floors_are_refused() {
     let with = |edit: Edit| {
@@ -41,7 +41,7 @@ fn extreme_segment() -> impl Strategy<Value = SegmentMeta> {
             digest: n[1],
             entries: n[2],
             tombstones: n[3],
-            longest_run: n[4],
+            longest_streak: n[4],
             ranges: n[5],
             smallest,
             largest: largest.into(),

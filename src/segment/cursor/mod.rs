@@ -1,12 +1,12 @@
 //! Walking a segment's entries from any bound, in either direction.
 
-mod pass;
+mod pass_damage;
 
 use super::access::Access;
 use super::block::{Block, Rows};
 use super::index::Index;
+use super::read_ahead::ReadAhead;
 use super::reader::Segment;
-use super::window::Window;
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
@@ -16,16 +16,18 @@ use std::sync::Arc;
 /// The value of `current` when the cursor is at no entry.
 const NOWHERE: usize = usize::MAX;
 
-/// A walk of [`Access::Range`] is long beyond so many bytes of blocks: about as much as the largest read-ahead.
+/// A walk of [`Access::Range`] is long beyond so many bytes of blocks: about as much as the largest
+/// read-ahead.
 const LONG_WALK_BYTES: u64 = 256 << 10;
 
-/// Walks the entries of a segment: `(advance access*)*`. Three ranges hold what is left, from index partitions down to the rows of one
-/// block. Each step takes from the front of the innermost non-empty range (from its back in reverse) and refills the ranges below it.
+/// Walks the entries of a segment: `(advance access*)*`. Three ranges hold what is left, from index
+/// partitions down to the rows of one block. Each step takes from the front of the innermost non-empty range
+/// (from its back in reverse) and refills the ranges below it.
 pub struct SegmentCursor {
     segment: Arc<Segment>,
     direction: Direction,
     access: Access,
-    window: Window,
+    window: ReadAhead,
     walked: u64,
     partitions: Range<usize>,
     partition: Option<Arc<Index>>,
@@ -45,8 +47,8 @@ pub struct SegmentCursor {
 }
 
 impl Segment {
-    /// A cursor before its first entry: forward, the first key at or after the bound; reverse, the last key at or before it. Reads the
-    /// block of the bound; nothing when unbounded.
+    /// A cursor before its first entry: forward, the first key at or after the bound; reverse, the last key
+    /// at or before it. Reads the block of the bound; nothing when unbounded.
     pub fn cursor(
         self: &Arc<Self>,
         direction: Direction,
@@ -64,7 +66,7 @@ impl Segment {
             segment: self.clone(),
             direction,
             access,
-            window: Window::default(),
+            window: ReadAhead::default(),
             walked: 0,
             partitions: 0..self.top.len(),
             partition: None,
@@ -82,7 +84,8 @@ impl Segment {
 }
 
 impl SegmentCursor {
-    /// Moves to the next entry; `false` at the end, and from then on. An error ends the walk, unless it is [passed](Self::pass_damage).
+    /// Moves to the next entry; `false` at the end, and from then on. An error ends the walk, unless it is
+    /// [passed](Self::pass_damage).
     #[inline]
     pub fn advance(&mut self) -> Result<bool> {
         while self.left.is_empty() {
@@ -125,8 +128,8 @@ impl SegmentCursor {
         self.current = step(self.direction, &mut self.left).unwrap_or(NOWHERE);
     }
 
-    /// How many of the next `most` entries of the block are known to be puts without a look at each: all of them, or none in a block with
-    /// tombstones.
+    /// How many of the next `most` entries of the block are known to be puts without a look at each: all of
+    /// them, or none in a block with tombstones.
     #[inline]
     pub fn puts_ahead(&self, most: usize) -> usize {
         if self.rows.has_tombstones() { 0 } else { most.min(self.left.len()) }
@@ -173,8 +176,8 @@ impl SegmentCursor {
         self.rows.to_value(self.current)
     }
 
-    /// Starts another walk, in this segment or another one, as [`Segment::cursor`] does. Uses again what it has in memory: the block if the
-    /// walk starts in it, the index partition, and the buffer of its reads.
+    /// Starts another walk, in this segment or another one, as [`Segment::cursor`] does. Uses again what it
+    /// has in memory: the block if the walk starts in it, the index partition, and the buffer of its reads.
     pub fn restart(
         &mut self,
         segment: Arc<Segment>,
@@ -194,8 +197,8 @@ impl SegmentCursor {
         self.start(start).inspect_err(|_| self.end())
     }
 
-    /// [`restart`](Self::restart) in the same segment and direction, if the walk starts in the current block; otherwise does nothing and
-    /// returns `false`.
+    /// [`restart`](Self::restart) in the same segment and direction, if the walk starts in the current block;
+    /// otherwise does nothing and returns `false`.
     pub fn restart_in_block(&mut self, start: Bound<&[u8]>) -> bool {
         let Some((key, after)) = self.place_of(start) else { return false };
         let is_within = self.is_within_block(key);
@@ -210,7 +213,8 @@ impl SegmentCursor {
         self.place_of(start).map_or(Ok(()), |(key, after)| self.seek(key, after))
     }
 
-    /// The key of a bound, and whether the walk starts directly after it; otherwise it starts directly before it.
+    /// The key of a bound, and whether the walk starts directly after it; otherwise it starts directly before
+    /// it.
     fn place_of<'a>(&self, start: Bound<&'a [u8]>) -> Option<(&'a [u8], bool)> {
         match start {
             Bound::Unbounded => None,
@@ -337,8 +341,8 @@ impl SegmentCursor {
         Ok(())
     }
 
-    /// Looks the next block of the partition up in the cache, and prefetches it if its values are going to be read: the misses then overlap
-    /// with the use of the rows of this block.
+    /// Looks the next block of the partition up in the cache, and prefetches it if its values are going to be
+    /// read: the misses then overlap with the use of the rows of this block.
     fn look_ahead(&mut self) {
         let skips = std::mem::take(&mut self.skips);
         let Some(partition) = self.partition.as_ref().filter(|_| self.access.is_range()) else { return };

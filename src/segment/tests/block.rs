@@ -1,11 +1,12 @@
-//! Data blocks by themselves: searches agree with the plain list of entries, and no nonsense gets past `parse`.
+//! Data blocks by themselves: searches agree with the plain list of entries, and no nonsense gets past
+//! `parse`.
 
 use super::*;
 use crate::key::{MAX_KEY_BYTES, common_prefix};
 use crate::segment::block::{Block, Rows};
 use crate::support::sized;
 use block_builder::BlockBuilder;
-use layout::{BlockHeader, HEADER_BYTES};
+use block_layout::{BlockHeader, HEADER_BYTES};
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use proptest::sample::select;
@@ -105,7 +106,8 @@ fn i6_blocks_of_any_other_length_or_with_absurd_fields_are_refused() {
     }
 }
 
-/// All entries share one prefix, which is stored once: without a limit, a small block could ask for gigabytes of keys.
+/// All entries share one prefix, which is stored once: without a limit, a small block could ask for gigabytes
+/// of keys.
 #[test]
 fn i6_a_block_with_keys_over_the_size_limit_is_refused() {
     let block = |key: usize| {

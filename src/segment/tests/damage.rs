@@ -226,8 +226,8 @@ fn i6_verify_finds_by_the_digest_what_every_block_checksum_allows() {
     assert!(verify(&segment).unwrap_err().to_string().contains("digest"));
 }
 
-/// What a broken writer could leave: every byte of every block is changed in turn, with valid checksums. Answers may be wrong, but the
-/// parsers must not panic and iterations must end.
+/// What a broken writer could leave: every byte of every block is changed in turn, with valid checksums.
+/// Answers may be wrong, but the parsers must not panic and iterations must end.
 #[test]
 fn i6_nonsense_under_sound_checksums_never_panics() {
     let (model, Fixture { path, segment, .. }) = &small(Compression::None);

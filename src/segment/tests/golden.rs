@@ -1,5 +1,5 @@
-//! The format is frozen: `fixtures/golden/segment.bin`, with the meaning of each byte in `segment.hex`. Only `UPDATE_GOLDEN=1` rewrites
-//! them, and that means a new format version.
+//! The format is frozen: `fixtures/golden/segment.bin`, with the meaning of each byte in `segment.hex`. Only
+//! `UPDATE_GOLDEN=1` rewrites them, and that means a new format version.
 
 use super::*;
 use crate::codec::{Decoder, uint_at};
@@ -11,7 +11,8 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
 }
 
-/// Three data blocks, one of keys and values of one length; a tombstone, the empty key, a value larger than a block.
+/// Three data blocks, one of keys and values of one length; a tombstone, the empty key, a value larger than a
+/// block.
 fn model() -> Model {
     let mut model: Model =
         (0..20u8).map(|i| (format!("song:{i:02}").into_bytes(), put(300 + u64::from(i), "la"))).collect();
@@ -140,7 +141,8 @@ impl<'a> Dump<'a> {
 
     fn data(&mut self) {
         let header =
-            layout::BlockHeader::decode(self.fields.clone().take(layout::HEADER_BYTES).unwrap()).unwrap();
+            block_layout::BlockHeader::decode(self.fields.clone().take(block_layout::HEADER_BYTES).unwrap())
+                .unwrap();
         let count = header.count;
         ["count", "prefix", "keys", "values"].iter().for_each(|name| _ = self.u32(name));
         ["key width", "value width", "seq width", "tombstones"]
@@ -184,7 +186,7 @@ impl<'a> Dump<'a> {
         let sums = [
             "entries",
             "tombstones",
-            "longest run",
+            "longest streak",
             "ranges",
             "smallest seq",
             "largest seq",

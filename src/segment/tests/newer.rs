@@ -4,7 +4,8 @@ use super::damage::forge;
 use super::*;
 use format::{BlockHandle, TRAILER_BYTES};
 
-/// The error of a segment with one byte of a block changed, under the right checksum. Reading ends at the first error.
+/// The error of a segment with one byte of a block changed, under the right checksum. Reading ends at the
+/// first error.
 fn error_of(path: &Path, sound: &[u8], block: BlockHandle, at: usize, code: u8) -> Error {
     std::fs::write(path, forge(sound, block, at, code)).unwrap();
     let segment = match open(path, 0) {

@@ -21,7 +21,7 @@ proptest! {
         let properties = Properties {
             entries: n[0],
             tombstones: n[1],
-            longest_run: n[2],
+            longest_streak: n[2],
             ranges: n[3],
             min_seq: n[4],
             max_seq: n[5],

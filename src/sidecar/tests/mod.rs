@@ -211,7 +211,8 @@ fn i1_every_header_byte_is_checked_even_under_a_right_checksum() {
     for spec in KINDS {
         let case = Case::new(spec);
         let whole = case.bytes();
-        // Nothing else depends on `keys` and on the expected rate. The number of lines is checked against the length of the file.
+        // Nothing else depends on `keys` and on the expected rate. The number of lines is checked against the
+        // length of the file.
         let checked = (0..HEADER_BYTES - 4).filter(|at| !(24..32).contains(at) && !(104..112).contains(at));
         for at in checked {
             let changed = with_header_byte(whole.clone(), at, whole[at] ^ 0x40);

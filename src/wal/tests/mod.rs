@@ -74,7 +74,8 @@ impl TestLog {
         self.fs.read("log").unwrap()
     }
 
-    /// Replays `bytes` as this log and checks that the result is a prefix of what was written. Returns its length and how the log ended.
+    /// Replays `bytes` as this log and checks that the result is a prefix of what was written. Returns its
+    /// length and how the log ended.
     fn prefix_in(&self, bytes: &[u8]) -> Result<(usize, LogEnd)> {
         self.fs.write("damaged", bytes);
         let (replayed, outcome) = self.replay_as("damaged", ID, STORE, FIRST);

@@ -1,4 +1,5 @@
-//! I10: levels below 0 are disjoint. A compaction owns the hull of its inputs' keys, and a store whose levels overlap is not opened.
+//! I10: levels below 0 are disjoint. A compaction owns the hull of its inputs' keys, and a store whose levels
+//! overlap is not opened.
 
 use crate::support::{STORE, SimFs, fast_dir, sized, tiny_on};
 use sidebloom::{Db, Options};
@@ -16,8 +17,9 @@ fn count(db: &Db) -> (usize, usize) {
     (keys.filter(|key| db.contains_key(key).unwrap()).count(), db.iter().map(Result::unwrap).count())
 }
 
-/// Keys do not vanish when a flush falls into the gap of a running compaction, with three threads or more.
-/// An output of the compaction of `a…` and `z…` spans the gap between them, into which `m…` is flushed meanwhile.
+/// Keys do not vanish when a flush falls into the gap of a running compaction, with three threads or more. An
+/// output of the compaction of `a…` and `z…` spans the gap between them, into which `m…` is flushed
+/// meanwhile.
 #[test]
 fn i10_keys_do_not_vanish_when_a_flush_falls_into_the_gap_of_a_compaction() {
     for &threads in sized(&[3, 8][..], &[2, 3, 4, 8]) {

@@ -1,4 +1,5 @@
-//! Which runs a store has at rest: as few as its size allows, and level 0 merged in itself rather than into a large level 1.
+//! Which runs a store has at rest: as few as its size allows, and level 0 merged in itself rather than into a
+//! large level 1.
 
 use crate::support::{STORE, SimFs, assert_holds, tiny_on};
 use sidebloom::{Db, Options};
@@ -54,7 +55,8 @@ fn small_flushes_at_rest_merge_within_level_0_and_rarely_rewrite_level_1() {
         db.wait_for_compaction().unwrap();
         most = most.max(segments(&db)[0]);
     }
-    // Each merge at least doubles the segment that an entry is in: 64 flushes are 2^6, so six merges and a run for each power of two.
+    // Each merge at least doubles the segment that an entry is in: 64 flushes are 2^6, so six merges and a
+    // run for each power of two.
     assert!(most <= 7, "{most} runs in level 0");
     let merged = db.stats().compaction_bytes - before;
     assert!(merged < 8 * written && merged < 2 * level1, "{merged} bytes for {written}");

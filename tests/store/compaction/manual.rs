@@ -1,4 +1,5 @@
-//! Manual compaction of a range of keys: small, restartable steps while the store is in use, and one run without tombstones at the end.
+//! Manual compaction of a range of keys: small, restartable steps while the store is in use, and one run
+//! without tombstones at the end.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, eventually, fill_deep,
@@ -114,8 +115,9 @@ fn what_was_there_at_the_call_is_compacted_despite_newer_writes() {
     assert_eq!(level0(&db), 0);
 }
 
-/// Segments of level 0 that overlap one another like the links of a chain. A compaction that takes one must take those that it hides, and
-/// those that they hide in turn. After a repair without a manifest, their ages interleave as well.
+/// Segments of level 0 that overlap one another like the links of a chain. A compaction that takes one must
+/// take those that it hides, and those that they hide in turn. After a repair without a manifest, their ages
+/// interleave as well.
 #[test]
 fn compacting_ranges_never_brings_older_versions_to_light() {
     let key = |i: u64| vec![b'a' + i as u8];

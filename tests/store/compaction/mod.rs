@@ -1,7 +1,7 @@
 //! Compaction: which runs and levels are left, and what the work costs.
 
-mod deleted_runs;
 mod i10_levels;
 mod level_shape;
 mod manual;
 mod short_openings;
+mod tombstone_streaks;

@@ -1,5 +1,5 @@
-//! I5, the other half: a failed read is not a failed write. The reader gets an error, the store keeps taking writes, and no answer is
-//! ever wrong.
+//! I5, the other half: a failed read is not a failed write. The reader gets an error, the store keeps taking
+//! writes, and no answer is ever wrong.
 
 use crate::support::{
     Contents, Errno, Fault, OpKind, STORE, SimFs, assert_holds, contents, promptly, sized, tiny_on,
@@ -19,7 +19,8 @@ fn assert_is_a_read_error(error: &Error) {
     assert!(matches!(error, Error::Io { .. } | Error::Corruption { .. }) && text.contains(STORE), "{text}");
 }
 
-/// Writes, reads, flushes and compacts while reads fail. Writes must succeed; reads return the right answer or an error.
+/// Writes, reads, flushes and compacts while reads fail. Writes must succeed; reads return the right answer
+/// or an error.
 fn work(db: &Db) -> Contents {
     let mut expected = Contents::new();
     for i in 0..ROUNDS {
@@ -123,7 +124,8 @@ fn i5_a_map_that_fails_once_stops_no_write_and_changes_no_answer() {
     fail_each(OpKind::Map, 1, |fault| fault);
 }
 
-/// All reads fail from some moment on, as on a dead disk. What is in memory is still served, and writes still succeed.
+/// All reads fail from some moment on, as on a dead disk. What is in memory is still served, and writes still
+/// succeed.
 #[test]
 fn i5_reads_that_fail_for_good_stop_no_write() {
     for after in [0, 5, 40, 200] {

@@ -1,5 +1,5 @@
-//! I6: every byte on disk is covered by a checksum. With a flipped bit, a read returns the right answer or an error that names the file
-//! and the offset; never a wrong value or a panic.
+//! I6: every byte on disk is covered by a checksum. With a flipped bit, a read returns the right answer or an
+//! error that names the file and the offset; never a wrong value or a panic.
 
 use crate::support::{Contents, Crash, Rng, STORE, Sequence, SimFs, damage_of, tiny_on};
 use sidebloom::{Compression, Db, Error, Options, Result};
@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 const BATCHES: u64 = 60;
 
-/// The disk of an open store: a manifest with edits, segments on several levels, sidecars, and a log with records.
+/// The disk of an open store: a manifest with edits, segments on several levels, sidecars, and a log with
+/// records.
 struct Fixture {
     fs: SimFs,
     sequence: Sequence,
@@ -44,8 +45,8 @@ impl Fixture {
         fs
     }
 
-    /// Calls `check` with the disk for at most `samples` bytes of each file (or all, if there are fewer), and for each of the last 16,
-    /// where a segment has its version.
+    /// Calls `check` with the disk for at most `samples` bytes of each file (or all, if there are fewer), and
+    /// for each of the last 16, where a segment has its version.
     fn each_flip(&self, ending: &str, samples: usize, check: impl Fn(&SimFs, &PathBuf, usize)) {
         let mut rng = Rng::new(self.sequence.0);
         let files = self.files(ending);
@@ -232,8 +233,9 @@ fn i6_verify_compares_the_manifest_on_disk_with_what_is_open() {
     assert_names(&problems[0], &manifest, fs);
 }
 
-/// A segment of another time under the name of a present one is an error, and its rows are not shown.
-/// A valid file in place of another one, as after a partial restore of a backup. Only the digest distinguishes the two.
+/// A segment of another time under the name of a present one is an error, and its rows are not shown. A valid
+/// file in place of another one, as after a partial restore of a backup. Only the digest distinguishes the
+/// two.
 #[test]
 fn i6_a_segment_of_another_time_under_the_same_name_is_an_error() {
     let store = |value: &[u8]| {

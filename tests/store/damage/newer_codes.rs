@@ -1,5 +1,6 @@
-//! What only a newer version knows is named as such, in every file of a store. It is not damage: nothing is set aside, dropped or rewritten,
-//! and the newer version finds it where it was. (`i2_sidecars.rs` has the same for filters, which are rebuilt.)
+//! What only a newer version knows is named as such, in every file of a store. It is not damage: nothing is
+//! set aside, dropped or rewritten, and the newer version finds it where it was. (`i2_sidecars.rs` has the
+//! same for filters, which are rebuilt.)
 
 use crate::support::{Contents, Crash, Layout, STORE, SimFs, contents, eventually, tiny_on};
 use sidebloom::fs::Fs;
@@ -82,9 +83,10 @@ fn i6_a_codec_of_a_newer_version_fails_reads_by_name_and_nothing_else() {
     let db = open(&fs).unwrap();
     for i in 0..KEYS {
         let (key, found) = (numbered(i), db.get(numbered(i)));
-        match affected.contains(&key) {
-            true => assert_newer(&found.unwrap_err(), &path, what),
-            false => assert_eq!(found.unwrap().unwrap().to_vec(), key),
+        if affected.contains(&key) {
+            assert_newer(&found.unwrap_err(), &path, what)
+        } else {
+            assert_eq!(found.unwrap().unwrap().to_vec(), key)
         }
     }
     let ended = db.iter().find_map(Result::err).unwrap();
@@ -121,7 +123,8 @@ fn i6_an_operation_of_a_newer_version_in_a_log_is_named_and_stays() {
     let fs = filled(false);
     let path = one(&fs, ".wal");
     let mut bytes = fs.read(&path).unwrap();
-    // The first record, from its head at 40: the length of its payload at 4, the checksum of payload and end at 28, its own at 32.
+    // The first record, from its head at 40: the length of its payload at 4, the checksum of payload and end
+    // at 28, its own at 32.
     let payload = 76..76 + u32::from_le_bytes(bytes[44..48].try_into().unwrap()) as usize;
     bytes[payload.start] = 9;
     let crc = crc32fast::hash(&bytes[payload.start..=payload.end]).to_le_bytes();

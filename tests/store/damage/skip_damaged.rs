@@ -1,4 +1,5 @@
-//! `Range::skip_damaged`: rows behind what cannot be read are reached, what is skipped is named, and no row is shown that it may change.
+//! `Range::skip_damaged`: rows behind what cannot be read are reached, what is skipped is named, and no row
+//! is shown that it may change.
 
 use crate::support::{
     Contents, Crash, Errno, Fault, Layout, OpKind, Part, Rng, STORE, SimFs, fill_deep, tiny_on,
@@ -54,9 +55,10 @@ fn walked(db: &Db) -> (Contents, Vec<SkippedKeys>) {
     let walk = |backwards: bool| {
         let skipped = Skipped::new();
         let range = db.iter().skip_damaged(&skipped);
-        let rows: Vec<_> = match backwards {
-            true => range.rev().map(Result::unwrap).collect(),
-            false => range.map(Result::unwrap).collect(),
+        let rows: Vec<_> = if backwards {
+            range.rev().map(Result::unwrap).collect()
+        } else {
+            range.map(Result::unwrap).collect()
         };
         assert!(rows.is_sorted_by(|a, b| if backwards { a.0 > b.0 } else { a.0 < b.0 }));
         let rows: Contents = rows.into_iter().map(|(key, value)| (key, value.to_vec())).collect();
@@ -305,9 +307,10 @@ fn every_row_beside_random_damage_in_deep_stores_is_found() {
                 let (mut bytes, harms) = (bytes.clone(), *rng.pick(&[0, 0, 1, 5]));
                 for _ in 0..harms {
                     let at = rng.below(bytes.len() as u64);
-                    match rng.percent(50) {
-                        true => bytes[at as usize] ^= 1 << rng.below(8),
-                        false => fs.make_unreadable(path, at..at + 1),
+                    if rng.percent(50) {
+                        bytes[at as usize] ^= 1 << rng.below(8);
+                    } else {
+                        fs.make_unreadable(path, at..at + 1);
                     }
                 }
                 fs.write(path, bytes);

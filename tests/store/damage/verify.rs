@@ -22,7 +22,8 @@ fn filters(fs: &SimFs) -> Vec<PathBuf> {
     fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "filter")).collect()
 }
 
-/// Runs `act` once, just before this thread opens a file for the time with the returned number, from 1. 0 means never.
+/// Runs `act` once, just before this thread opens a file for the time with the returned number, from 1. 0
+/// means never.
 fn before_open(fs: &SimFs, act: impl Fn(&SimFs) + Send + Sync + 'static) -> Arc<AtomicU64> {
     let (countdown, verifier) = (Arc::new(AtomicU64::new(0)), thread::current().id());
     let left = Arc::clone(&countdown);

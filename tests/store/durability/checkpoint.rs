@@ -207,7 +207,8 @@ fn of_two_checkpoints_to_one_target_one_is_whole_and_the_other_is_refused() {
                 let (db, target) = (dbs[n], &target);
                 scope.spawn(move || db.checkpoint(target))
             });
-            std::thread::sleep(std::time::Duration::from_millis(100)); // By then both wait to create the directory.
+            // By then both wait to create the directory.
+            std::thread::sleep(std::time::Duration::from_millis(100));
             assert_eq!(fs.ops_of(OpKind::CreateDir), inspected);
             drop(held);
             running.map(|checkpoint| checkpoint.join().unwrap())

@@ -1,4 +1,5 @@
-//! I5 on a full disk: no failed write is acknowledged, no failed file is written again, and the store resumes once there is space.
+//! I5 on a full disk: no failed write is acknowledged, no failed file is written again, and the store resumes
+//! once there is space.
 
 use crate::support::{
     Crash, Errno, Fault, OpKind, STORE, Sequence, SimFs, assert_holds, contents, eventually, promptly, sized,

@@ -1,5 +1,5 @@
-//! I4, durability: a simulated disk stops after any of its writes and loses power; then the store is reopened.
-//! `CRASH_SEED=n cargo test --test store i4_crash` runs one workload alone.
+//! I4, durability: a simulated disk stops after any of its writes and loses power; then the store is
+//! reopened. `CRASH_SEED=n cargo test --test store i4_crash` runs one workload alone.
 
 use crate::support::{Crash, Fault, Rng, STORE, Sequence, SimFs, sized, tiny_on};
 use sidebloom::{Db, Durability, FilterPolicy};
@@ -24,7 +24,8 @@ impl Told {
     }
 }
 
-/// Opens the store and writes the batches from `from + 1` on, with syncs, flushes and compactions between, until the disk fails.
+/// Opens the store and writes the batches from `from + 1` on, with syncs, flushes and compactions between,
+/// until the disk fails.
 fn work(fs: &SimFs, sequence: Sequence, from: u64) -> Told {
     let mut told = Told { acknowledged: from, synced: from, handed_over: from };
     let Ok(db) = tiny_on(fs).open(STORE) else { return told };
@@ -70,7 +71,8 @@ fn check(fs: &SimFs, sequence: Sequence, told: Told, crash: Crash) -> (Db, u64) 
     (db, found)
 }
 
-/// Runs each workload once for each number of writes after which its disk stops, or for at most `at_most` of them.
+/// Runs each workload once for each number of writes after which its disk stops, or for at most `at_most` of
+/// them.
 fn stops(seeds: u64, at_most: u64, run: impl Fn(Sequence, u64) + Sync) {
     let seeds = match std::env::var("CRASH_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
@@ -178,7 +180,8 @@ fn i4_a_store_that_was_flushed_or_synced_or_closed_loses_nothing_at_all() {
 /// The unsynced end of one log is never skipped by a synced batch in the next.
 #[test]
 fn i4_a_synced_batch_never_skips_the_unsynced_end_of_the_log_before() {
-    // The memtables fill up after a few batches, so many logs wait for their flush while a later one is synced.
+    // The memtables fill up after a few batches, so many logs wait for their flush while a later one is
+    // synced.
     for seed in 0..100 {
         let fs = SimFs::new();
         let sequence = Sequence(seed);

@@ -1,5 +1,6 @@
-//! I5: a failed write or sync is never retried or acknowledged. The store names the file that failed, becomes read-only with that cause,
-//! keeps serving reads, and has every acknowledged write after reopening. `full_disk.rs` has the one failure that is temporary.
+//! I5: a failed write or sync is never retried or acknowledged. The store names the file that failed, becomes
+//! read-only with that cause, keeps serving reads, and has every acknowledged write after reopening.
+//! `full_disk.rs` has the one failure that is temporary.
 
 use crate::support::{
     Crash, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, promptly, sized, tiny_on,
@@ -8,7 +9,8 @@ use sidebloom::{Db, Durability, Error, FilterPolicy};
 
 const BATCHES: u64 = 70;
 
-/// Writes until something fails. Returns the failure and how many batches were acknowledged; `None` if nothing failed.
+/// Writes until something fails. Returns the failure and how many batches were acknowledged; `None` if
+/// nothing failed.
 fn write_until_failure(db: &Db, sequence: Sequence) -> Option<(Error, u64)> {
     for i in 1..=BATCHES {
         let durability = if i % 5 == 0 { Durability::Sync } else { Durability::Os };
@@ -144,8 +146,8 @@ fn fail_once(fault: Fault, kind: OpKind, seed: u64) -> Struck {
     Struck::Data
 }
 
-/// Fails the first, the second, … operation of a kind after opening, until a workload has no more of them. Returns how many faults
-/// affected data, and how many derived data.
+/// Fails the first, the second, … operation of a kind after opening, until a workload has no more of them.
+/// Returns how many faults affected data, and how many derived data.
 fn fail_each(kind: OpKind, step: usize, plan: impl Fn(Fault) -> Fault) -> (u32, u32) {
     let (mut data, mut derived) = (0, 0);
     for after in (0..).step_by(step) {
@@ -257,7 +259,8 @@ fn a_segment_that_was_being_written_when_the_store_failed_leaves_no_files() {
             }
         }
         let published = segments(&fs);
-        // The segment and the sidecar are written. The sidecar waits for its rename; after that, only publishing is left.
+        // The segment and the sidecar are written. The sidecar waits for its rename; after that, only
+        // publishing is left.
         let held = fs.hold(OpKind::Rename);
         let working = db.clone();
         let work = std::thread::spawn(move || if compaction { working.compact() } else { working.flush() });

@@ -1,5 +1,5 @@
-//! I1 and I2: a sidecar is trusted only if it is exactly that of its segment. Whatever happens to sidecars, the store opens and gives the
-//! same answers; it counts and logs bad sidecars, and rebuilds them.
+//! I1 and I2: a sidecar is trusted only if it is exactly that of its segment. Whatever happens to sidecars,
+//! the store opens and gives the same answers; it counts and logs bad sidecars, and rebuilds them.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, copy_store, count_warnings,
@@ -322,7 +322,8 @@ fn i2_sidecars_switched_off_are_neither_asked_nor_written_nor_removed() {
     assert_eq!(fingerprints(dir.path(), ".filter"), before);
 }
 
-/// A sidecar is durable before the manifest names its segment, so nothing needs to be rebuilt after a power cut.
+/// A sidecar is durable before the manifest names its segment, so nothing needs to be rebuilt after a power
+/// cut.
 #[test]
 fn i2_a_power_cut_after_a_flush_a_compaction_or_a_rebuild_costs_no_filter() {
     for seed in 0..40 {

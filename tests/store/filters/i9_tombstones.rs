@@ -108,8 +108,9 @@ fn i9_a_key_that_comes_back_after_its_tombstone_is_found() {
     }
 }
 
-/// A tombstone at the edge of a compaction stays while a deeper level has its key.
-/// The inputs from the lower level have a wider range than those from the upper one. Tombstones in that range hide rows of a still deeper level.
+/// A tombstone at the edge of a compaction stays while a deeper level has its key. The inputs from the lower
+/// level have a wider range than those from the upper one. Tombstones in that range hide rows of a still
+/// deeper level.
 #[test]
 fn i9_a_tombstone_at_a_compactions_edge_stays_above_its_key() {
     let fs = SimFs::new();

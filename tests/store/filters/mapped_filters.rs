@@ -1,4 +1,5 @@
-//! I12: a store with any number of segments maps at most as many filters as its options allow, and gives the same answers.
+//! I12: a store with any number of segments maps at most as many filters as its options allow, and gives the
+//! same answers.
 
 use crate::support::{Contents, Rng, assert_holds, eventually, fast_dir, files_with, sized, tiny};
 use sidebloom::{Db, Options, Residency, Result};
@@ -34,7 +35,8 @@ fn few() -> Options {
     tiny().max_mapped_filters(BUDGET)
 }
 
-/// The filters of the store that this process maps. Not atomic: it may include both what other threads unmap and what they map meanwhile.
+/// The filters of the store that this process maps. Not atomic: it may include both what other threads unmap
+/// and what they map meanwhile.
 fn mapped(path: &Path) -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|map| map.contains(path.to_str().unwrap()) && map.contains(".filter")).count()
@@ -190,7 +192,8 @@ fn i2_filters_that_go_bad_while_they_are_not_mapped_are_found_and_rebuilt() {
             continue;
         }
         let mut bytes = fs::read(path).unwrap();
-        // Replaced rather than changed, because another thread may map it meanwhile: deleted, truncated, damaged, or another segment's filter.
+        // Replaced rather than changed, because another thread may map it meanwhile: deleted, truncated,
+        // damaged, or another segment's filter.
         fs::remove_file(path).unwrap();
         match i % 4 {
             0 => {}

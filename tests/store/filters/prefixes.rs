@@ -7,7 +7,8 @@ use std::ops::Bound;
 
 const SLASH: [PrefixExtractor; 2] = PrefixExtractor::row_and_column(b'/');
 
-/// Keys of few bytes, so that every shape comes: empty, shorter than an extractor, delimiters at the ends, all 0xff.
+/// Keys of few bytes, so that every shape comes: empty, shorter than an extractor, delimiters at the ends,
+/// all 0xff.
 fn hostile_key(rng: &mut Rng) -> Vec<u8> {
     let bytes = [b'a', b'b', b'/', 0, 0xfe, 0xff];
     (0..rng.below(7)).map(|_| bytes[rng.below(6) as usize]).collect()
@@ -27,7 +28,8 @@ fn choices() -> Vec<Vec<PrefixExtractor>> {
     ]
 }
 
-/// Every prefix of every key is found, with exactly the keys that have it, forwards and backwards; so are ranges that begin at any key.
+/// Every prefix of every key is found, with exactly the keys that have it, forwards and backwards; so are
+/// ranges that begin at any key.
 fn assert_prefixes(db: &Db, expected: &Contents) {
     assert_eq!(&contents(db), expected);
     let mut prefixes: Vec<&[u8]> =
@@ -203,7 +205,8 @@ fn i3_new_extractors_come_with_rebuilt_filters_and_leave_segments_alone() {
             assert!(rows_that_read(&db) < 60, "{extractors:?}");
         }
         assert_eq!(contents(&db), expected);
-        // Filters of all segments now tell how many prefixes they have: what was made with an estimate may be made once more.
+        // Filters of all segments now tell how many prefixes they have: what was made with an estimate may be
+        // made once more.
         db.rebuild_filters(policy).unwrap();
         let report = db.rebuild_filters(policy).unwrap();
         assert_eq!((report.segments, report.kept as usize), (0, segments.len()), "{extractors:?}");

@@ -301,8 +301,8 @@ fn a_follower_sees_new_logs_where_directory_times_are_whole_seconds() {
     }
 }
 
-/// A store with three batches in which the writer has just taken back an edit that it could not sync, and still lacks space. `between` gets the
-/// follower when it has read that edit. Returns writer and follower.
+/// A store with three batches in which the writer has just taken back an edit that it could not sync, and
+/// still lacks space. `between` gets the follower when it has read that edit. Returns writer and follower.
 fn after_an_edit_was_taken_back(fs: &SimFs, sequence: Sequence, between: impl FnOnce(&Db)) -> (Db, Db) {
     let writer = tiny_on(fs).open(STORE).unwrap();
     (1..=3).for_each(|i| writer.write(sequence.batch(i)).unwrap());

@@ -1,4 +1,5 @@
-//! Systems without open-file-description locks, such as gVisor and proot: nobody can tell by them which version of a store it reads.
+//! Systems without open-file-description locks, such as gVisor and proot: nobody can tell by them which
+//! version of a store it reads.
 
 use crate::support::{
     Errno, Fault, OpKind, SimFs, contents, count_warnings, eventually, tiny, warnings_about,

@@ -18,8 +18,8 @@ fn closed_store() -> (SimFs, Contents) {
     (fs, then)
 }
 
-/// Lets a follower open the store just before each writing operation in turn: `work` runs on a new copy of the store for each of them. What the
-/// follower sees there, it still sees after the work.
+/// Lets a follower open the store just before each writing operation in turn: `work` runs on a new copy of
+/// the store for each of them. What the follower sees there, it still sees after the work.
 fn with_a_follower_at_each_operation(work: impl Fn(&SimFs)) {
     let (closed, then) = closed_store();
     for at in 0.. {

@@ -87,7 +87,8 @@ fn no_rows_write_nothing() {
     assert_eq!(fs.writes(), writes);
 }
 
-/// The rows have a number of their own before these writes come. In an empty store it is the next one, so they are written again.
+/// The rows have a number of their own before these writes come. In an empty store it is the next one, so
+/// they are written again.
 #[test]
 fn writes_that_come_between_the_rows_are_older_than_all_of_them() {
     for (is_empty, flush) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -149,7 +150,8 @@ fn an_ingest_within_an_ingest_is_published_first() {
     }
 }
 
-/// Two keys always change together. A walk that saw half of an ingest, or rows under older ones, would find two values.
+/// Two keys always change together. A walk that saw half of an ingest, or rows under older ones, would find
+/// two values.
 #[test]
 fn i10_ingests_beside_writers_and_compactions_lose_and_mix_nothing() {
     for threads in [2, 3, 8] {
@@ -161,7 +163,8 @@ fn i10_ingests_beside_writers_and_compactions_lose_and_mix_nothing() {
             let writers: Vec<_> = (0..2u32)
                 .map(|writer| {
                     scope.spawn(move || {
-                        // Each writer has keys that no ingest has, and keys that one has, which it writes only after its own ingest.
+                        // Each writer has keys that no ingest has, and keys that one has, which it writes
+                        // only after its own ingest.
                         let mut mine = Contents::new();
                         let mut rng = Rng::new(writer.into());
                         for round in 0..25 {
@@ -169,9 +172,10 @@ fn i10_ingests_beside_writers_and_compactions_lose_and_mix_nothing() {
                             let keys = (from..from + 300).step_by(1 + rng.below(20) as usize);
                             let keys: Vec<u32> = keys.map(|key| key * 2 + writer).collect();
                             let new = rows(keys, &format!("{round} of {writer}"));
-                            match rng.percent(50) {
-                                true => db.ingest(ok(new.clone())).unwrap(),
-                                false => db.ingest_unsorted(ok(new.iter().rev().cloned().collect())).unwrap(),
+                            if rng.percent(50) {
+                                db.ingest(ok(new.clone())).unwrap()
+                            } else {
+                                db.ingest_unsorted(ok(new.iter().rev().cloned().collect())).unwrap()
                             }
                             mine.extend(new.clone());
                             for (key, _) in new.iter().step_by(3) {

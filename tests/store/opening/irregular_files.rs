@@ -1,4 +1,5 @@
-//! What stands in the place of a file and is no regular file is an error at once: whoever opens a pipe waits for its other end.
+//! What stands in the place of a file and is no regular file is an error at once: whoever opens a pipe waits
+//! for its other end.
 
 use crate::support::{assert_holds, fast_dir, fill_deep, promptly, tiny};
 use rustix::fs::{CWD, FileType, Mode, mknodat};

@@ -1,5 +1,5 @@
-//! Bad input: keys and values beyond the limits, paths that are not stores, stores in use, invalid options. Each gives a clear error and
-//! changes nothing.
+//! Bad input: keys and values beyond the limits, paths that are not stores, stores in use, invalid options.
+//! Each gives a clear error and changes nothing.
 
 use crate::support::{STORE, Sequence, SimFs, assert_holds, contents, fast_dir, fingerprints, tiny, tiny_on};
 use sidebloom::{

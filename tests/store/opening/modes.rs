@@ -33,9 +33,10 @@ fn mode_of(path: &Path) -> u32 {
 fn assert_modes(dir: &Path, files: u32, dirs: u32) {
     assert_eq!(mode_of(dir), dirs, "{}", dir.display());
     for entry in fs::read_dir(dir).unwrap().map(|entry| entry.unwrap().path()) {
-        match entry.is_dir() {
-            true => assert_modes(&entry, files, dirs),
-            false => assert_eq!(mode_of(&entry), files, "{}", entry.display()),
+        if entry.is_dir() {
+            assert_modes(&entry, files, dirs)
+        } else {
+            assert_eq!(mode_of(&entry), files, "{}", entry.display())
         }
     }
 }

@@ -1,4 +1,5 @@
-//! Cursors: every seek and step lands where a sorted map says, whatever the rows lie in and whatever goes on beside it.
+//! Cursors: every seek and step lands where a sorted map says, whatever the rows lie in and whatever goes on
+//! beside it.
 
 use crate::support::{Contents, Rng, STORE, SimFs, contents, damage_of, fast_dir, fill_deep, sized, tiny_on};
 use sidebloom::{Batch, Compression, Cursor, Db, Options};
@@ -161,15 +162,16 @@ fn i7_a_cursor_stays_in_its_moment_through_writes_and_compactions() {
 
 /// The key that a walk in the model meets first.
 fn beside(expected: &Contents, key: &[u8], back: bool) -> Option<(Vec<u8>, Vec<u8>)> {
-    let row = match back {
-        true => expected.range((Unbounded, Included(key.to_vec()))).next_back(),
-        false => expected.range(key.to_vec()..).next(),
+    let row = if back {
+        expected.range((Unbounded, Included(key.to_vec()))).next_back()
+    } else {
+        expected.range(key.to_vec()..).next()
     };
     row.map(|(key, value)| (key.clone(), value.clone()))
 }
 
-/// Seeks to every key, upwards and then downwards. Each answer is right, or the error of the damaged file, after which the cursor is at no row. Returns how many keys
-/// gave the error.
+/// Seeks to every key, upwards and then downwards. Each answer is right, or the error of the damaged file,
+/// after which the cursor is at no row. Returns how many keys gave the error.
 fn errors(cursor: &mut Cursor, expected: &Contents, path: &Path) -> usize {
     let mut errors = 0;
     let (upwards, downwards) = (expected.keys(), expected.keys().rev());

@@ -1,4 +1,5 @@
-//! Reads that are started before anybody waits for them: those of several keys, and those of filters after an opening.
+//! Reads that are started before anybody waits for them: those of several keys, and those of filters after an
+//! opening.
 
 use crate::support::{STORE, SimFs, eventually, tiny_on};
 use sidebloom::Compression;

@@ -89,8 +89,8 @@ fn values_outlive_the_store_that_they_were_read_from() {
     assert_eq!(walk.count().unwrap(), 2);
 }
 
-/// A snapshot that is out of descriptors says so, and not that a file is missing.
-/// What a snapshot still reads has another name by then. Looking for both names must not hide why the second one cannot be opened.
+/// A snapshot that is out of descriptors says so, and not that a file is missing. What a snapshot still reads
+/// has another name by then. Looking for both names must not hide why the second one cannot be opened.
 #[test]
 fn a_snapshot_out_of_descriptors_says_so_and_not_that_a_file_is_missing() {
     let fs = SimFs::new();

@@ -1,4 +1,5 @@
-//! Many versions of a key, and keys that share long prefixes: every read sees the newest version as of its moment, in both directions.
+//! Many versions of a key, and keys that share long prefixes: every read sees the newest version as of its
+//! moment, in both directions.
 
 use crate::support::{Contents, Rng, assert_holds, fast_dir, sized, tiny};
 use sidebloom::{Db, MAX_KEY_BYTES, Options, Snapshot};

@@ -36,8 +36,8 @@ fn write(
     db.write(batch).unwrap();
 }
 
-/// A store with blocks of a few rows, and from one run of several segments to several runs beneath a memtable, with tombstones in all but
-/// the deepest.
+/// A store with blocks of a few rows, and from one run of several segments to several runs beneath a
+/// memtable, with tombstones in all but the deepest.
 fn store(dir: &std::path::Path, runs: u32, rng: &mut Rng) -> (Db, Vec<Row>) {
     let options = Options::new()
         .segment_bytes(16 << 10)
@@ -129,10 +129,7 @@ fn check(mut walk: Walk, rows: &[Row], rng: &mut Rng) {
             return walk.check_rest(left, rng);
         }
         let (back, n) = (rng.u32(0..100) < backwards, rng.usize(0..longest));
-        let (found, n) = match rng.bool() {
-            true => (walk.lend(back), 0),
-            false => (walk.nth(n, back), n),
-        };
+        let (found, n) = if rng.bool() { (walk.lend(back), 0) } else { (walk.nth(n, back), n) };
         let expected = expected(&mut left, n, back);
         let Some((key, value)) = found else {
             assert_eq!(expected, None, "the walk ended too early");

@@ -10,7 +10,8 @@ fn files(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
     fs.files().into_iter().filter(|path| path.to_str().unwrap().ends_with(ending)).collect()
 }
 
-/// Repairs copies of the disk that stop at each write in turn, with each kind of crash, then repairs again. `check` gets each outcome.
+/// Repairs copies of the disk that stop at each write in turn, with each kind of crash, then repairs again.
+/// `check` gets each outcome.
 fn each_crash(damaged: &SimFs, check: impl Fn(&SimFs)) {
     for crash in [Crash::Kill, Crash::PowerOrdered, Crash::Power] {
         for after in 0.. {

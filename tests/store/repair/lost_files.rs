@@ -282,15 +282,16 @@ fn what_is_no_store_is_not_repaired_and_what_is_open_is_locked() {
     repair(dir.path().join("store")).unwrap();
 }
 
-/// Without a manifest all segments are in level 0 with interleaved ages, so the first one with a key need not have its newest value.
-/// Read-only, so that no compaction sorts level 0 out before the reads.
+/// Without a manifest all segments are in level 0 with interleaved ages, so the first one with a key need not
+/// have its newest value. Read-only, so that no compaction sorts level 0 out before the reads.
 #[test]
 fn a_get_in_a_level_0_of_any_age_finds_the_newest_value_not_the_first() {
     for seed in 0..sized(2, 6) {
         let dir = fast_dir();
         let db = open(dir.path());
         let mut expected = fill_deep(&db, seed);
-        // A value that changes between compactions of other keys: newer entries in segments that are otherwise older.
+        // A value that changes between compactions of other keys: newer entries in segments that are
+        // otherwise older.
         for round in 0..40u32 {
             let key = format!("key{:05}", round % 7 * 400).into_bytes();
             db.put(&key, round.to_be_bytes()).unwrap();
@@ -355,8 +356,8 @@ fn only(fs: &SimFs, ending: &str) -> PathBuf {
     path
 }
 
-/// A lost log brings no deleted key back from a segment that was to be removed.
-/// A process killed between the publication of a compaction and the removal of its inputs leaves a sound manifest and old segments.
+/// A lost log brings no deleted key back from a segment that was to be removed. A process killed between the
+/// publication of a compaction and the removal of its inputs leaves a sound manifest and old segments.
 #[test]
 fn a_lost_log_brings_no_deleted_key_back_from_an_obsolete_segment() {
     let store = |later_writes: u64| {

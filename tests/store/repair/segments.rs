@@ -53,7 +53,8 @@ fn open(fs: &SimFs) -> Db {
     tiny_on(fs).open(STORE).unwrap()
 }
 
-/// Repairs the store. Checks that what came back is right, that every loss was reported, and that the store works.
+/// Repairs the store. Checks that what came back is right, that every loss was reported, and that the store
+/// works.
 #[track_caller]
 fn assert_repaired(fs: &SimFs, path: &Path, expected: &Contents) -> RepairReport {
     let damaged = fs.read(path).unwrap();
@@ -221,9 +222,9 @@ fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_in_order() {
     assert_holds(&db, &expected);
 }
 
-/// Segments that return from quarantine neither hide newer rows nor bring back deleted ones.
-/// Segments with bad sectors go to quarantine and stay there while the store takes writes and compacts around them, until repair finds
-/// them readable.
+/// Segments that return from quarantine neither hide newer rows nor bring back deleted ones. Segments with
+/// bad sectors go to quarantine and stay there while the store takes writes and compacts around them, until
+/// repair finds them readable.
 #[test]
 fn segments_back_from_quarantine_bring_no_old_or_deleted_row_back() {
     let (mut went, mut returned) = (0, 0);

@@ -2,6 +2,6 @@
 
 mod concurrent;
 mod everything;
-mod meanwhile;
 mod model;
 mod panics;
+mod races;

@@ -1,5 +1,6 @@
-//! Random operations against a `BTreeMap`, with memtables and segments so small that flushes and compactions never rest.
-//! A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone. `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 20.
+//! Random operations against a `BTreeMap`, with memtables and segments so small that flushes and compactions
+//! never rest. A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone.
+//! `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 20.
 
 use crate::support::sized;
 use fastrand::Rng;
@@ -47,10 +48,13 @@ fn run(seed: u64) {
                 _ = (!snapshots.is_empty()).then(|| snapshots.swap_remove(rng.usize(0..snapshots.len())))
             }
             89..=91 => db.flush().unwrap(),
-            92 => match rng.bool() {
-                true => db.compact().unwrap(),
-                false => db.compact_range((bound(&mut rng), bound(&mut rng))).unwrap(),
-            },
+            92 => {
+                if rng.bool() {
+                    db.compact().unwrap()
+                } else {
+                    db.compact_range((bound(&mut rng), bound(&mut rng))).unwrap()
+                }
+            }
             93 => _ = db.rebuild_filters(policy(&mut rng)).unwrap(),
             94 => db.sync().unwrap(),
             95 => match rng.u32(0..3) {
@@ -163,7 +167,8 @@ fn write_batch(db: &Db, model: &mut Model, rng: &mut Rng) {
     db.write(batch).unwrap();
 }
 
-/// A range to delete: short ones mostly, so that the store does not stay empty. Keys within it leave the model.
+/// A range to delete: short ones mostly, so that the store does not stay empty. Keys within it leave the
+/// model.
 fn range(model: &mut Model, rng: &mut Rng) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let (mut lower, mut upper) = (bound(rng), bound(rng));
     if rng.u32(0..8) > 0 {
@@ -218,9 +223,10 @@ fn seek_some(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
     let mut cursor = snapshot.cursor();
     for _ in 0..rng.usize(1..6) {
         let (sought, forwards) = (key(rng), rng.bool());
-        let mut at = match forwards {
-            true => model.range(sought.clone()..).next(),
-            false => model.range(..=sought.clone()).next_back(),
+        let mut at = if forwards {
+            model.range(sought.clone()..).next()
+        } else {
+            model.range(..=sought.clone()).next_back()
         };
         _ = if forwards { cursor.seek(&sought) } else { cursor.seek_for_prev(&sought) }.unwrap();
         for _ in 0..rng.usize(0..12) {
@@ -228,9 +234,10 @@ fn seek_some(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
             assert_eq!(cursor.value(), at.map(|(_, value)| &**value));
             let Some((key, _)) = at else { break };
             let forwards = rng.bool();
-            at = match forwards {
-                true => model.range((Bound::Excluded(key.clone()), Bound::Unbounded)).next(),
-                false => model.range(..key.clone()).next_back(),
+            at = if forwards {
+                model.range((Bound::Excluded(key.clone()), Bound::Unbounded)).next()
+            } else {
+                model.range(..key.clone()).next_back()
             };
             _ = if forwards { cursor.next() } else { cursor.prev() }.unwrap();
         }
@@ -268,14 +275,10 @@ fn walk(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
     let keep = |k: &[u8]| if by_prefix { k.starts_with(&prefix) } else { within(k) };
     let expected: Vec<_> =
         model.iter().filter(|(k, _)| keep(k)).map(|(k, v)| (k.clone(), v.clone())).collect();
-    let range = match by_prefix {
-        true => snapshot.prefix(&prefix),
-        false => snapshot.range((lower.clone(), upper.clone())),
-    };
-    let again = || match by_prefix {
-        true => snapshot.prefix(&prefix),
-        false => snapshot.range((lower.clone(), upper.clone())),
-    };
+    let range =
+        if by_prefix { snapshot.prefix(&prefix) } else { snapshot.range((lower.clone(), upper.clone())) };
+    let again =
+        || if by_prefix { snapshot.prefix(&prefix) } else { snapshot.range((lower.clone(), upper.clone())) };
     let skip = rng.usize(0..=expected.len() + 1);
     let keys = |rows: &[(Vec<u8>, Vec<u8>)]| rows.iter().map(|(key, _)| key.clone()).collect::<Vec<_>>();
     let rest: Vec<_> = again().keys().skip(skip).map(Result::unwrap).collect();

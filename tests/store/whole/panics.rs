@@ -1,4 +1,5 @@
-//! A panic in a thread of the store or in the caller's code leaves no thread waiting and no lock or file behind.
+//! A panic in a thread of the store or in the caller's code leaves no thread waiting and no lock or file
+//! behind.
 
 use crate::support::{Errno, Fault, OpKind, STORE, SimFs, promptly, tiny_on};
 use sidebloom::{Db, Durability, Error, FilterPolicy, Result};

@@ -1,4 +1,5 @@
-//! After a clean close, opening a store writes nothing. Its first write does what a recovery has to do, and may fail or crash on the way.
+//! After a clean close, opening a store writes nothing. Its first write does what a recovery has to do, and
+//! may fail or crash on the way.
 
 use crate::support::{
     Crash, Errno, Fault, OpKind, STORE, Sequence, SimFs, fast_dir, fill_deep, fingerprints, tiny, tiny_on,

@@ -1,4 +1,5 @@
-//! Range tombstones, as far as the random model does not single them out (I9 extended: no filter hides one, and nothing they hide comes back).
+//! Range tombstones, as far as the random model does not single them out (I9 extended: no filter hides one,
+//! and nothing they hide comes back).
 
 use crate::support::{Crash, STORE, SimFs, assert_holds, contents, eventually, fast_dir, tiny, tiny_on};
 use sidebloom::{Batch, Db, Error, FilterPolicy, Options, repair};
@@ -266,10 +267,8 @@ fn walks_pass_a_deleted_range_without_reading_it_but_for_newer_rows() {
             let (key, _): (Vec<u8>, _) = row.unwrap();
             String::from_utf8(key).unwrap()
         };
-        let mut found: Vec<String> = match reverse {
-            false => pinned.iter().map(text).collect(),
-            true => pinned.iter().rev().map(text).collect(),
-        };
+        let mut found: Vec<String> =
+            if reverse { pinned.iter().rev().map(text).collect() } else { pinned.iter().map(text).collect() };
         if reverse {
             found.reverse();
         }

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, EngineFacts};
 use crate::error::Result;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use fjall::compaction::Leveled;
 use fjall::config::{PartitioningPolicy, PinningPolicy};
 use fjall::{AbstractTree, Database, Keyspace, KeyspaceCreateOptions, PersistMode};
@@ -19,7 +19,7 @@ pub struct FjallEngine {
 }
 
 /// The engine's configuration, in words.
-pub fn describe(settings: &RunSettings) -> String {
+pub fn describe(settings: &BenchSettings) -> String {
     format!(
         "fjall 3: its own filter policy (Bloom, 0.01 % in level 0, 10 bits per key below), filters and indexes pinned and unpartitioned, \
          block cache {} MiB, {}, its own compression policy (none in levels 0 and 1, LZ4 below), each write handed to the operating system, \
@@ -31,7 +31,7 @@ pub fn describe(settings: &RunSettings) -> String {
 
 impl FjallEngine {
     /// Opens or creates the store.
-    pub fn open(dir: &Path, settings: &RunSettings) -> Result<Self> {
+    pub fn open(dir: &Path, settings: &BenchSettings) -> Result<Self> {
         let db = Database::builder(dir).cache_size(settings.cache_bytes()).worker_threads(2).open()?;
         let (memtable_bytes, table_bytes) = (settings.memtable_bytes(), settings.table_bytes());
         let level0 = if settings.runs > 0 { u8::MAX } else { LEVEL0_TRIGGER };

@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, EngineFacts};
 use crate::error::Result;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use heed::types::Bytes;
 use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn};
 use std::ops::Bound;
@@ -23,10 +23,11 @@ pub fn describe() -> String {
 
 impl LmdbEngine {
     /// Opens or creates the store.
-    pub fn open(dir: &Path, settings: &RunSettings) -> Result<Self> {
+    pub fn open(dir: &Path, settings: &BenchSettings) -> Result<Self> {
         let row = (settings.key_bytes + settings.value_bytes + 64) as usize;
         let map_bytes = (1 << 30) + row * settings.num as usize * 8;
-        // SAFETY: no other process opens this directory meanwhile, and a benchmark can afford to lose the store in a power failure (NOSYNC).
+        // SAFETY: no other process opens this directory meanwhile, and a benchmark can afford to lose the
+        // store in a power failure (NOSYNC).
         let env = unsafe {
             let mut options = EnvOpenOptions::new();
             // In limited memory, read-ahead evicts pages that are in use.

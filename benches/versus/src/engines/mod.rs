@@ -9,12 +9,12 @@ mod sidebloom;
 
 use crate::engine::{Engine, EngineKind};
 use crate::error::Result;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use std::path::Path;
 
-/// Opens the store in `dir`, creating it if it is missing. `count` turns on RocksDB's statistics, which cost time, for
-/// [`EngineFacts`](crate::engine::EngineFacts).
-pub fn open(kind: EngineKind, dir: &Path, settings: &RunSettings, count: bool) -> Result<Box<dyn Engine>> {
+/// Opens the store in `dir`, creating it if it is missing. `count` turns on RocksDB's statistics, which cost
+/// time, for [`EngineFacts`](crate::engine::EngineFacts).
+pub fn open(kind: EngineKind, dir: &Path, settings: &BenchSettings, count: bool) -> Result<Box<dyn Engine>> {
     std::fs::create_dir_all(dir)?;
     Ok(match kind {
         #[cfg(feature = "rocksdb")]
@@ -35,7 +35,7 @@ pub fn open(kind: EngineKind, dir: &Path, settings: &RunSettings, count: bool) -
 }
 
 /// The engine's configuration, in words. It is printed with every result.
-pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
+pub fn describe(kind: EngineKind, settings: &BenchSettings) -> String {
     match kind {
         #[cfg(feature = "rocksdb")]
         EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon => {

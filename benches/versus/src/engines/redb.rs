@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, EngineFacts};
 use crate::error::Result;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -18,7 +18,7 @@ pub struct RedbEngine {
 }
 
 /// The engine's configuration, in words.
-pub fn describe(settings: &RunSettings) -> String {
+pub fn describe(settings: &BenchSettings) -> String {
     format!(
         "redb 4: a transaction per call, cache {} MiB, no compression (unsupported), Durability::None, every {DURABLE_EVERY}th commit Immediate",
         settings.cache_mib
@@ -27,7 +27,7 @@ pub fn describe(settings: &RunSettings) -> String {
 
 impl RedbEngine {
     /// Opens or creates the store.
-    pub fn open(dir: &Path, settings: &RunSettings) -> Result<Self> {
+    pub fn open(dir: &Path, settings: &BenchSettings) -> Result<Self> {
         let db =
             Database::builder().set_cache_size(settings.cache_bytes() as usize).create(dir.join("redb"))?;
         let redb = RedbEngine { db, commits: AtomicU64::new(0) };

@@ -1,10 +1,11 @@
-//! RocksDB with its defaults (the baseline), with its Bloom or Ribbon filter, or with a filter policy of sidebloom's plug-in.
+//! RocksDB with its defaults (the baseline), with its Bloom or Ribbon filter, or with a filter policy of
+//! sidebloom's plug-in.
 
 use crate::engine::{Engine, EngineFacts, EngineKind};
 use crate::error::Result;
 use crate::rocks_filter::RocksFilter;
 use crate::rocks_settings::{RocksCache, RocksMetadata, RocksSettings};
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use rocksdb::statistics::Ticker;
 use rocksdb::{
     BlockBasedIndexType, BlockBasedOptions, BlockBasedTablePinningTier, BottommostLevelCompaction, Cache,
@@ -23,13 +24,13 @@ pub struct RocksEngine {
 }
 
 /// The engine's configuration, in words.
-pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
+pub fn describe(kind: EngineKind, settings: &BenchSettings) -> String {
     let filter = filter(kind, settings).describe();
     format!("RocksDB {}: {filter}; {}", env!("ROCKSDB_VERSION"), describe_store(settings))
 }
 
 /// The configuration without the filter, in words.
-pub fn describe_store(settings: &RunSettings) -> String {
+pub fn describe_store(settings: &BenchSettings) -> String {
     format!(
         "{}; {}; cache {} MiB, {}, LZ4, max_open_files -1, 2 background jobs, \
          each write handed to the operating system, no fsync",
@@ -53,7 +54,7 @@ fn table_property(text: &str, name: &str) -> Option<u64> {
 }
 
 /// The filter of the settings, or of the engine if the settings leave it open.
-fn filter(kind: EngineKind, settings: &RunSettings) -> RocksFilter {
+fn filter(kind: EngineKind, settings: &BenchSettings) -> RocksFilter {
     let of_kind = || match kind {
         EngineKind::RocksdbBloom => RocksFilter::Bloom(settings.bits_per_key),
         EngineKind::RocksdbRibbon => RocksFilter::Ribbon(settings.bits_per_key),
@@ -81,7 +82,7 @@ pub fn table_options(rocks: &RocksSettings, cache_bytes: usize) -> BlockBasedOpt
     table
 }
 
-fn options(kind: EngineKind, settings: &RunSettings) -> Result<Options> {
+fn options(kind: EngineKind, settings: &BenchSettings) -> Result<Options> {
     let mut table = table_options(&settings.rocks, settings.cache_bytes() as usize);
     let filter = filter(kind, settings);
     match &filter {
@@ -125,15 +126,17 @@ pub struct RocksTables {
     pub entries: u64,
     /// Size of all filters in the files, in bytes.
     pub filter_bytes: u64,
-    /// Size of the filters that were put in the block cache, in bytes; `None` if the store was opened without statistics.
+    /// Size of the filters that were put in the block cache, in bytes; `None` if the store was opened without
+    /// statistics.
     pub cached_filter_bytes: Option<u64>,
-    /// Memory of open tables beside the block cache, in bytes: all filters and indexes, unless they live in the cache.
+    /// Memory of open tables beside the block cache, in bytes: all filters and indexes, unless they live in
+    /// the cache.
     pub readers_bytes: u64,
 }
 
 impl RocksEngine {
     /// Opens or creates the store. `count` turns on statistics.
-    pub fn open(kind: EngineKind, dir: &Path, settings: &RunSettings, count: bool) -> Result<Self> {
+    pub fn open(kind: EngineKind, dir: &Path, settings: &BenchSettings, count: bool) -> Result<Self> {
         let mut options = options(kind, settings)?;
         if count {
             options.enable_statistics();

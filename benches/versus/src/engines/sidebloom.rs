@@ -2,7 +2,7 @@
 
 use crate::engine::{Engine, EngineFacts, EngineKind};
 use crate::error::Result;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options};
 use std::path::Path;
 
@@ -14,7 +14,7 @@ fn policy(filters: bool) -> FilterPolicy {
 }
 
 /// The engine's configuration, in words.
-pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
+pub fn describe(kind: EngineKind, settings: &BenchSettings) -> String {
     // All packages of the workspace share a version.
     format!(
         "sidebloom {}: {:?}; block cache {} MiB, {}, LZ4, Durability::Os, filters mapped and verified before reads",
@@ -27,7 +27,7 @@ pub fn describe(kind: EngineKind, settings: &RunSettings) -> String {
 
 impl SidebloomEngine {
     /// Opens or creates the store.
-    pub fn open(filters: bool, dir: &Path, settings: &RunSettings) -> Result<Self> {
+    pub fn open(filters: bool, dir: &Path, settings: &BenchSettings) -> Result<Self> {
         let options = Options::new()
             .block_cache_bytes(settings.cache_bytes())
             .memtable_bytes(settings.memtable_bytes())
@@ -97,7 +97,8 @@ impl Engine for SidebloomEngine {
         Ok(self.0.warm()?)
     }
 
-    /// [`finish_compactions`](Engine::finish_compactions) has waited for compactions. A later one would show as bytes written.
+    /// [`finish_compactions`](Engine::finish_compactions) has waited for compactions. A later one would show
+    /// as bytes written.
     fn busy(&self) -> bool {
         false
     }

@@ -2,7 +2,7 @@
 
 #[cfg(feature = "rocksdb")]
 use super::rocksdb;
-use super::{filter::Filter, others, ours, ribbon};
+use super::{filter::Filter, other_crates, ribbon, sidebloom_filters};
 use crate::error::Result;
 use sidebloom::filter::{FilterSpec, Width};
 
@@ -19,14 +19,14 @@ pub fn contestants() -> Vec<(String, BuildFn)> {
         let spec = FilterSpec::Parity { width };
         add(
             format!("Parity {}", width.number()),
-            Box::new(move |keys| Ok(Box::new(ours::SidebloomFilter::build(spec, keys)?))),
+            Box::new(move |keys| Ok(Box::new(sidebloom_filters::SidebloomFilter::build(spec, keys)?))),
         );
     }
     for bits in [8.0, 10.0, 12.0, 16.0] {
         let spec = FilterSpec::BlockedBloom { bits_per_key: bits };
         add(
             format!("BlockedBloom {bits}"),
-            Box::new(move |keys| Ok(Box::new(ours::SidebloomFilter::build(spec, keys)?))),
+            Box::new(move |keys| Ok(Box::new(sidebloom_filters::SidebloomFilter::build(spec, keys)?))),
         );
     }
     #[cfg(feature = "rocksdb")]
@@ -41,17 +41,23 @@ pub fn contestants() -> Vec<(String, BuildFn)> {
     for bits in [8, 10, 12, 16] {
         add(
             format!("fastbloom {bits}"),
-            Box::new(move |keys| Ok(Box::new(others::FastbloomFilter::build(f64::from(bits), keys)))),
+            Box::new(move |keys| Ok(Box::new(other_crates::FastbloomFilter::build(f64::from(bits), keys)))),
         );
     }
     for bits in [8, 10, 12, 16] {
         add(
             format!("sbbf-rs {bits}"),
-            Box::new(move |keys| Ok(Box::new(others::SbbfFilter::build(bits, keys)))),
+            Box::new(move |keys| Ok(Box::new(other_crates::SbbfFilter::build(bits, keys)))),
         );
     }
-    add("xorf BinaryFuse 8".to_owned(), Box::new(|keys| Ok(Box::new(others::Fuse8Filter::build(keys)?))));
-    add("xorf BinaryFuse 16".to_owned(), Box::new(|keys| Ok(Box::new(others::Fuse16Filter::build(keys)?))));
+    add(
+        "xorf BinaryFuse 8".to_owned(),
+        Box::new(|keys| Ok(Box::new(other_crates::Fuse8Filter::build(keys)?))),
+    );
+    add(
+        "xorf BinaryFuse 16".to_owned(),
+        Box::new(|keys| Ok(Box::new(other_crates::Fuse16Filter::build(keys)?))),
+    );
     let standard: [BuildKeys; 4] = [
         ribbon::StandardRibbon::<8>::build,
         ribbon::StandardRibbon::<10>::build,

@@ -21,7 +21,8 @@ pub trait Filter {
     /// False only for an absent key.
     fn may_contain(&self, prepared: u64) -> bool;
 
-    /// How many of these keys may be present, by the filter's fastest way to probe many; `None` if it has none.
+    /// How many of these keys may be present, by the filter's fastest way to probe many; `None` if it has
+    /// none.
     fn batched(&self, _keys: &[u64], _prepared: &[u64]) -> Option<usize> {
         None
     }

@@ -1,4 +1,5 @@
-//! Measures one filter: its size, its false-positive rate, and the time of its build, its misses and its hits.
+//! Measures one filter: its size, its false-positive rate, and the time of its build, its misses and its
+//! hits.
 
 use super::contestants::BuildFn;
 use super::filter::{BATCH_KEYS, Filter};
@@ -12,7 +13,8 @@ use std::time::Duration;
 const REPEATS: usize = 5;
 const LONG_BUILD: Duration = Duration::from_millis(500);
 
-/// With this many false positives, the standard error of their rate is 3 %: the inverse of the square root of their number.
+/// With this many false positives, the standard error of their rate is 3 %: the inverse of the square root of
+/// their number.
 const ENOUGH_FALSE_POSITIVES: u64 = 1112;
 /// Absent keys whose false positives are counted at once.
 const COUNTED_KEYS: u64 = 1 << 16;
@@ -68,8 +70,9 @@ impl Effort {
         })
     }
 
-    /// The false-positive rate and the number of absent keys it was counted over. Of the first `queries` keys, `wrong` were false positives;
-    /// further keys are asked until there are enough false positives for a standard error of 3 %.
+    /// The false-positive rate and the number of absent keys it was counted over. Of the first `queries`
+    /// keys, `wrong` were false positives; further keys are asked until there are enough false positives for
+    /// a standard error of 3 %.
     fn false_positive_rate(&self, filter: &dyn Filter, mut wrong: u64) -> (f64, u64) {
         let mut asked = self.queries;
         while wrong < ENOUGH_FALSE_POSITIVES && asked < self.queries + self.extra_queries {
@@ -80,8 +83,8 @@ impl Effort {
         (wrong as f64 / asked as f64, asked)
     }
 
-    /// Nanoseconds per query, single and batched, with copies of the filter filling `crowd_bytes`. Each query or batch goes to a random
-    /// copy. The copies give the same answers, but share no cache lines.
+    /// Nanoseconds per query, single and batched, with copies of the filter filling `crowd_bytes`. Each query
+    /// or batch goes to a random copy. The copies give the same answers, but share no cache lines.
     fn in_a_crowd(&self, filter: &dyn Filter, misses: &Queries) -> Result<(Option<f64>, Option<f64>)> {
         // A quarter is enough, because each query is many times slower.
         let quarter = (misses.prepared.len() / 4).max(BATCH_KEYS);
@@ -156,8 +159,9 @@ fn drawn(n: u64, bound: u64) -> u64 {
     ((u128::from(mix(n)) * u128::from(bound)) >> 64) as u64
 }
 
-/// Bits per key divided by the information bound, log2(1 / rate) bits per key (Carter, Floyd, Gill, Markowsky, Wegman, "Exact and
-/// approximate membership testers", 1978); `None` if no absent key or all of them were false positives.
+/// Bits per key divided by the information bound, log2(1 / rate) bits per key (Carter, Floyd, Gill,
+/// Markowsky, Wegman, "Exact and approximate membership testers", 1978); `None` if no absent key or all of
+/// them were false positives.
 fn over_bound(bits_per_key: f64, fpr: f64) -> Option<f64> {
     (fpr > 0.0 && fpr < 1.0).then(|| bits_per_key / -fpr.log2())
 }

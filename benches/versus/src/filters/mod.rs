@@ -3,11 +3,11 @@
 mod contestants;
 mod filter;
 mod measure;
-mod others;
-mod ours;
+mod other_crates;
 mod ribbon;
 #[cfg(feature = "rocksdb")]
 mod rocksdb;
+mod sidebloom_filters;
 #[cfg(test)]
 mod tests;
 
@@ -20,7 +20,8 @@ use contestants::contestants;
 use measure::Effort;
 use std::path::PathBuf;
 
-/// Upper limits of the untimed queries for absent keys: enough for 16 lanes, which need 73 million, and for seconds instead of minutes.
+/// Upper limits of the untimed queries for absent keys: enough for 16 lanes, which need 73 million, and for
+/// seconds instead of minutes.
 const EXTRA_QUERIES: u64 = 200_000_000;
 const QUICK_EXTRA_QUERIES: u64 = 10_000_000;
 
@@ -33,7 +34,8 @@ pub struct Args {
     /// Keys in a filter, separated by commas; by default, one size that fits in L2 and one that does not
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [100_000, 10_000_000], value_parser = clap::value_parser!(u64).range(1000..=2_000_000_000))]
     keys: Vec<u64>,
-    /// Memory to fill with copies of the largest filter, like the filters of a large store; each query goes to one of them
+    /// Memory to fill with copies of the largest filter, like the filters of a large store; each query goes
+    /// to one of them
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     crowd_mib: u64,
     /// Timed queries for absent keys, and as many for present keys

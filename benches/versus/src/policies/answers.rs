@@ -4,7 +4,7 @@ use crate::engine::Engine;
 use crate::engines::rocksdb::RocksEngine;
 use crate::error::Result;
 use crate::keys::{KeyGenerator, KeyPresence, SplitMix64};
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use crate::workload::MULTI;
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +38,7 @@ impl FilterAnswers {
 }
 
 /// Looks up missing keys, and counts what the filters answer to these alone.
-pub fn for_missing(engine: &RocksEngine, settings: &RunSettings, lookups: u64) -> Result<FilterAnswers> {
+pub fn for_missing(engine: &RocksEngine, settings: &BenchSettings, lookups: u64) -> Result<FilterAnswers> {
     let keys = KeyGenerator::new(settings.key_bytes as usize, settings.seed);
     let mut rng = SplitMix64::new(settings.seed ^ 0x616e_7377_6572);
     let (mut key, mut value) = (Vec::new(), Vec::new());
@@ -61,8 +61,9 @@ pub fn for_missing(engine: &RocksEngine, settings: &RunSettings, lookups: u64) -
     })
 }
 
-/// Looks up every key that was written, in order, one half one by one and the other in batches, and returns how many are found.
-pub fn found(engine: &RocksEngine, settings: &RunSettings) -> Result<u64> {
+/// Looks up every key that was written, in order, one half one by one and the other in batches, and returns
+/// how many are found.
+pub fn found(engine: &RocksEngine, settings: &BenchSettings) -> Result<u64> {
     let keys = KeyGenerator::new(settings.key_bytes as usize, settings.seed);
     let mut batch = vec![Vec::new(); MULTI];
     let (mut value, mut values) = (Vec::new(), vec![(false, Vec::new()); MULTI]);

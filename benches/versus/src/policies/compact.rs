@@ -9,8 +9,8 @@ use crate::rocks_filter::RocksFilter;
 use crate::session::progress;
 
 impl Contest {
-    /// Rewrites the first policy's store under each policy in turn, once per round. Reading, merging and compressing are the same for all
-    /// of them: compactions do not ask filters.
+    /// Rewrites the first policy's store under each policy in turn, once per round. Reading, merging and
+    /// compressing are the same for all of them: compactions do not ask filters.
     pub fn time_compactions(&mut self) -> Result<()> {
         let filters = self.filters();
         let Some(first) = filters.first() else { return Ok(()) };

@@ -17,8 +17,8 @@ const HEAD: [&str; 9] = [
     "disk reads, cold",
 ];
 
-/// A row for each pair. Sizes, rates and reads are shares of RocksDB's filter's, so less is better; speeds are medians of the ratios of each
-/// round, so more is better.
+/// A row for each pair. Sizes, rates and reads are shares of RocksDB's filter's, so less is better; speeds
+/// are medians of the ratios of each round, so more is better.
 pub fn rows(record: &PoliciesRecord) -> Vec<Vec<String>> {
     let is_plugin = |of: &&PolicyResult| matches!(of.filter, RocksFilter::Plugin(_));
     let is_own = |of: &&PolicyResult| matches!(of.filter, RocksFilter::Bloom(_) | RocksFilter::Ribbon(_));

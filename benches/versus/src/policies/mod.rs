@@ -1,8 +1,11 @@
-//! `versus policies`: parity filters as a filter policy of RocksDB, against RocksDB's own filters, each in a store of its own.
+//! `versus policies`: parity filters as a filter policy of RocksDB, against RocksDB's own filters, each in a
+//! store of its own.
 //!
-//! 1. Time loads, and discard their stores: RocksDB leaves a different number of sorted runs after each load, whatever the filter.
+//! 1. Time loads, and discard their stores: RocksDB leaves a different number of sorted runs after each load,
+//!    whatever the filter.
 //! 2. Make a store for each policy, all with the same sorted runs.
-//! 3. Read every key in every store: filters must not hide any. Count the filters' answers for missing keys, with statistics.
+//! 3. Read every key in every store: filters must not hide any. Count the filters' answers for missing keys,
+//!    with statistics.
 //! 4. Time lookups without statistics, in interleaved rounds, each in a new process.
 //! 5. Rewrite one store under each policy in turn, to see what building the filters costs.
 
@@ -24,7 +27,7 @@ use crate::rocks_filter::RocksFilter;
 use crate::rocks_record::RocksRecord;
 use crate::run;
 use crate::session::{self, progress};
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use crate::task::{WorkerOutcome, WorkerTask};
 use record::{MeasuredRound, PoliciesRecord, PolicyResult};
 use std::fs;
@@ -36,7 +39,8 @@ use workloads::{ENGINE, LOADED, WORKLOADS};
 const POLICIES_FILE: &str = "policies.json";
 /// The workload that loads a store.
 const LOAD: &str = "load";
-/// Lookups that count a filter's answers: a rate of 0.1 % is known to 2 % with the three tables that a lookup probes in a default run.
+/// Lookups that count a filter's answers: a rate of 0.1 % is known to 2 % with the three tables that a lookup
+/// probes in a default run.
 const PROBES: u64 = 1_000_000;
 const QUICK_PROBES: u64 = 100_000;
 
@@ -58,7 +62,8 @@ pub struct Args {
     /// How often each workload runs with each policy [default: 5; with --quick: 1]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100))]
     rounds: Option<u64>,
-    /// Untimed lookups of missing keys that count the filters' answers [default: 1000000; with --quick: 100000]
+    /// Untimed lookups of missing keys that count the filters' answers [default: 1000000; with --quick:
+    /// 100000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1000..=1_000_000_000))]
     probes: Option<u64>,
     /// Policies, separated by commas, the baseline first
@@ -70,7 +75,7 @@ pub struct Args {
     )]
     policies: Vec<RocksFilter>,
     #[command(flatten)]
-    settings: RunSettings,
+    settings: BenchSettings,
 }
 
 impl Args {
@@ -116,7 +121,7 @@ struct Contest {
 }
 
 impl Contest {
-    fn new(stores: &Path, policies: Vec<RocksFilter>, settings: RunSettings, rounds: u64) -> Result<Self> {
+    fn new(stores: &Path, policies: Vec<RocksFilter>, settings: BenchSettings, rounds: u64) -> Result<Self> {
         let names: Vec<PathBuf> = policies.iter().map(|policy| directory(stores, policy)).collect();
         if let Some(there) = names.iter().find(|dir| dir.exists()) {
             return Err(
@@ -138,13 +143,13 @@ impl Contest {
     }
 
     /// The settings of a load with this policy.
-    fn settings(&self, filter: &RocksFilter) -> RunSettings {
-        RunSettings { rocks_filter: Some(filter.clone()), ..self.record.settings.clone() }
+    fn settings(&self, filter: &RocksFilter) -> BenchSettings {
+        BenchSettings { rocks_filter: Some(filter.clone()), ..self.record.settings.clone() }
     }
 
     /// The settings of a store of [`shape::RUNS`] sorted runs, which RocksDB must leave as they are.
-    fn settled(&self, filter: &RocksFilter) -> RunSettings {
-        RunSettings { runs: shape::RUNS, ..self.settings(filter) }
+    fn settled(&self, filter: &RocksFilter) -> BenchSettings {
+        BenchSettings { runs: shape::RUNS, ..self.settings(filter) }
     }
 
     fn filters(&self) -> Vec<RocksFilter> {
@@ -152,7 +157,7 @@ impl Contest {
     }
 
     /// Runs a workload in a new process. A rejected one gets a second chance.
-    fn work(&self, filter: &RocksFilter, workload: &str, settings: RunSettings) -> Result<WorkerOutcome> {
+    fn work(&self, filter: &RocksFilter, workload: &str, settings: BenchSettings) -> Result<WorkerOutcome> {
         let task = WorkerTask {
             engine: ENGINE,
             workload: workload.to_owned(),

@@ -7,7 +7,7 @@ use crate::machine::Machine;
 use crate::quiet::DISTURBING;
 use crate::results::median_of;
 use crate::rocks_filter::RocksFilter;
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use crate::task::WorkerOutcome;
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ pub struct PoliciesRecord {
     /// RocksDB's version and configuration, the same for all policies, in words.
     pub rocksdb: String,
     /// Sizes, counts and the seed.
-    pub settings: RunSettings,
+    pub settings: BenchSettings,
     /// Rounds of lookups, and of compactions.
     pub rounds: u64,
     /// Each policy, the baseline first.
@@ -110,8 +110,8 @@ impl PolicyResult {
         (self.tables.filter_bytes > 0).then_some(bits)
     }
 
-    /// CPU nanoseconds per key that building the filters adds to a compaction: the median over the rounds of the difference to a compaction
-    /// without filters.
+    /// CPU nanoseconds per key that building the filters adds to a compaction: the median over the rounds of
+    /// the difference to a compaction without filters.
     pub fn build_ns(&self, unfiltered: &PolicyResult) -> Option<f64> {
         let pairs = self.compaction_cpu_seconds.iter().zip(&unfiltered.compaction_cpu_seconds);
         let seconds = median_of(pairs.map(|(with, without)| with - without).collect())?;

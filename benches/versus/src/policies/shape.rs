@@ -1,5 +1,5 @@
-//! Stores of the same sorted runs. After a load, RocksDB leaves two to five of them, depending on when its compactions ran. Each run asks
-//! one filter more, which would outweigh what the filters differ by.
+//! Stores of the same sorted runs. After a load, RocksDB leaves two to five of them, depending on when its
+//! compactions ran. Each run asks one filter more, which would outweigh what the filters differ by.
 
 use super::workloads::{ENGINE, LOADED};
 use crate::engine::Engine;
@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::format::{self, number};
 use crate::kernel;
 use crate::keys::{KeyGenerator, KeyPresence, ValueGenerator};
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 use std::ops::Range;
 use std::path::Path;
 
@@ -42,13 +42,13 @@ pub fn describe(num: u64) -> String {
 }
 
 /// Makes a store, with the settings of [`RUNS`] sorted runs: keys in random order, in batches.
-pub fn make(dir: &Path, settings: &RunSettings) -> Result<()> {
+pub fn make(dir: &Path, settings: &BenchSettings) -> Result<()> {
     let [last, upper, top] = runs(settings.num);
     let engine = RocksEngine::open(ENGINE, dir, settings, false)?;
     write(&engine, settings, last)?;
     engine.compact_all()?;
     drop(engine);
-    let settings = &RunSettings { memtable_mib: RUN_MEMTABLE_MIB, ..settings.clone() };
+    let settings = &BenchSettings { memtable_mib: RUN_MEMTABLE_MIB, ..settings.clone() };
     let engine = RocksEngine::open(ENGINE, dir, settings, false)?;
     for run in [upper, top] {
         write(&engine, settings, run)?;
@@ -65,7 +65,7 @@ pub fn make(dir: &Path, settings: &RunSettings) -> Result<()> {
     Ok(kernel::write_back(&kernel::files(dir))?)
 }
 
-fn write(engine: &RocksEngine, settings: &RunSettings, indexes: Range<u64>) -> Result<()> {
+fn write(engine: &RocksEngine, settings: &BenchSettings, indexes: Range<u64>) -> Result<()> {
     let keys = KeyGenerator::new(settings.key_bytes as usize, settings.seed);
     let values = ValueGenerator::new(settings.value_bytes as usize, settings.seed);
     let mut pairs = vec![(Vec::new(), Vec::new()); BATCH];

@@ -1,15 +1,18 @@
-//! `versus prefixes`: lookups of prefixes that no key has, with RocksDB's prefix Bloom and with sidebloom's prefix filters.
+//! `versus prefixes`: lookups of prefixes that no key has, with RocksDB's prefix Bloom and with sidebloom's
+//! prefix filters.
 //!
 //! 1. Load the same rows into each store, as the same sorted runs. All rows of a prefix are in one run.
-//! 2. Find every prefix with all of its rows in every store, and count what filters answer to absent prefixes.
+//! 2. Find every prefix with all of its rows in every store, and count what filters answer to absent
+//!    prefixes.
 //! 3. Time lookups in memory: rounds, each with the same questions to every store in turn.
-//! 4. Time absent prefixes from disk, in rounds: each store is opened again, and its blocks are out of the page cache.
+//! 4. Time absent prefixes from disk, in rounds: each store is opened again, and its blocks are out of the
+//!    page cache.
 
 mod measure;
-mod ours;
 mod record;
 mod rocks;
 mod rows;
+mod sidebloom_store;
 mod store;
 mod tables;
 
@@ -77,7 +80,7 @@ impl Args {
         let record = PrefixesRecord {
             date: format::now(),
             machine: Machine::here(&stores),
-            engines: [rocks::describe(&chosen.choice), ours::describe()],
+            engines: [rocks::describe(&chosen.choice), sidebloom_store::describe()],
             settings,
             stores: StoreKind::ALL.map(StoreResult::new).into(),
             notes: vec![chosen.describe()],

@@ -1,4 +1,5 @@
-//! The rows, and what is asked for: row `r` of prefix `p` has the key `p/r`, with two digits of `r`. Only even `r` are written.
+//! The rows, and what is asked for: row `r` of prefix `p` has the key `p/r`, with two digits of `r`. Only
+//! even `r` are written.
 
 use crate::keys::{KeyGenerator, KeyPresence, MIN_KEY_BYTES, SplitMix64, ValueGenerator};
 

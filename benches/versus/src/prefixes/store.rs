@@ -37,8 +37,8 @@ pub trait PrefixStore {
     /// The shape of the store.
     fn facts(&self) -> Result<StoreFacts>;
 
-    /// Blocks that were read, or found in the cache, since the store was opened: data blocks, and in sidebloom also index blocks. RocksDB
-    /// counts if it was opened to.
+    /// Blocks that were read, or found in the cache, since the store was opened: data blocks, and in
+    /// sidebloom also index blocks. RocksDB counts if it was opened to.
     fn block_accesses(&self) -> u64;
 }
 
@@ -109,7 +109,8 @@ impl StoreKind {
         !matches!(self, StoreKind::RocksKeys | StoreKind::OursKeys)
     }
 
-    /// The store of the same engine whose filters have the keys of this one, and no prefixes; `None` if they have no keys.
+    /// The store of the same engine whose filters have the keys of this one, and no prefixes; `None` if they
+    /// have no keys.
     pub fn without_prefixes(self) -> Option<StoreKind> {
         match self {
             StoreKind::Rocks => Some(StoreKind::RocksKeys),

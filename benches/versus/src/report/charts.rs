@@ -4,7 +4,7 @@ use super::plot::{PlotAxis, PlotSeries, bars, lines};
 use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
-use crate::results::{FiltersRecord, RunRecord, SweepRecord};
+use crate::results::{BenchRecord, FiltersRecord, SweepRecord};
 use crate::sweep;
 use crate::task::WorkerOutcome;
 use crate::workload::CacheState;
@@ -52,7 +52,7 @@ fn percent(x: f64) -> String {
 }
 
 /// All charts that the results of a run have figures for.
-pub fn of_run(run: &RunRecord) -> Result<Vec<String>> {
+pub fn of_run(run: &BenchRecord) -> Result<Vec<String>> {
     let pictures = [
         against_missing(run, CacheState::Warm)?,
         against_missing(run, CacheState::Cold)?,
@@ -89,7 +89,7 @@ fn share_at(place: f64) -> String {
 }
 
 /// Mean lookup time by share of missing keys.
-pub fn against_missing(run: &RunRecord, memory: CacheState) -> Result<Option<String>> {
+pub fn against_missing(run: &BenchRecord, memory: CacheState) -> Result<Option<String>> {
     let (suffix, title) = match memory {
         CacheState::Warm => ("", "Mean lookup time, data in memory"),
         CacheState::Cold => ("-cold", "Mean lookup time, data on disk"),
@@ -111,7 +111,7 @@ pub fn against_missing(run: &RunRecord, memory: CacheState) -> Result<Option<Str
 }
 
 /// Disk reads per lookup of a missing key.
-pub fn disk_reads(run: &RunRecord) -> Result<Option<String>> {
+pub fn disk_reads(run: &BenchRecord) -> Result<Option<String>> {
     figure_bars(run, "readmissing-cold", "Disk reads per lookup of a missing key", number, |o| {
         o.disk_reads_per_op
     })
@@ -127,7 +127,7 @@ fn series_of(kind: EngineKind, points: Vec<(f64, f64)>) -> PlotSeries {
 }
 
 fn figure_bars(
-    run: &RunRecord,
+    run: &BenchRecord,
     workload: &str,
     title: &str,
     show: fn(f64) -> String,
@@ -140,7 +140,7 @@ fn figure_bars(
 }
 
 /// The share of calls answered within a time.
-fn curve(run: &RunRecord, workload: &str, title: &str) -> Result<Option<String>> {
+fn curve(run: &BenchRecord, workload: &str, title: &str) -> Result<Option<String>> {
     let series = run.engines.iter().map(|&(kind, _)| {
         let quantiles = run
             .results
@@ -217,15 +217,15 @@ fn doubling(name: &'static str, first: u64, show: fn(f64) -> String) -> PlotAxis
 /// A figure of each engine by the number that the runs differ in.
 fn along(
     title: &str,
-    runs: &[RunRecord],
-    differ: impl Fn(&RunRecord) -> u64,
+    runs: &[BenchRecord],
+    differ: impl Fn(&BenchRecord) -> u64,
     x: &PlotAxis,
     y: &PlotAxis,
     workload: &str,
     figure: impl Fn(&WorkerOutcome) -> Option<f64>,
 ) -> Result<Option<String>> {
     let Some(first) = runs.first() else { return Ok(None) };
-    let point = |kind: EngineKind, run: &RunRecord| {
+    let point = |kind: EngineKind, run: &BenchRecord| {
         let doublings = (differ(run) as f64 / differ(first) as f64).log2();
         Some((doublings, run.median(kind, workload, &figure)?))
     };

@@ -8,7 +8,7 @@ mod tests;
 use crate::error::Result;
 use crate::filters;
 use crate::format;
-use crate::results::{self, FILTERS_FILE, FiltersRecord, RUN_FILE, RunRecord, SWEEP_FILE, SweepRecord};
+use crate::results::{self, BenchRecord, FILTERS_FILE, FiltersRecord, RUN_FILE, SWEEP_FILE, SweepRecord};
 use crate::sweep;
 use crate::table;
 use crate::workload::WORKLOADS;
@@ -28,7 +28,7 @@ pub struct Args {
 impl Args {
     /// Writes the page.
     pub fn run(self) -> Result<()> {
-        let run: Option<RunRecord> = read_if_there(&self.dir.join(RUN_FILE))?;
+        let run: Option<BenchRecord> = read_if_there(&self.dir.join(RUN_FILE))?;
         let swept: Option<SweepRecord> = read_if_there(&self.dir.join(SWEEP_FILE))?;
         let arena: Option<FiltersRecord> = read_if_there(&self.dir.join(FILTERS_FILE))?;
         if run.is_none() && swept.is_none() && arena.is_none() {
@@ -65,7 +65,7 @@ fn read_if_there<T: serde::de::DeserializeOwned>(path: &std::path::Path) -> Resu
     if path.exists() { results::read(path).map(Some) } else { Ok(None) }
 }
 
-fn run_section(run: &RunRecord) -> Result<String> {
+fn run_section(run: &BenchRecord) -> Result<String> {
     let settings = &run.settings;
     let mut html = format!(
         "<h1>sidebloom against other stores</h1>\n<p>{}; {}. {} keys of {} bytes with values of {} bytes, cache {} MiB, seed {}; \

@@ -1,4 +1,5 @@
-//! Line and bar charts as SVG. Text and axes inherit the color of the page, so that they are readable in light and dark mode.
+//! Line and bar charts as SVG. Text and axes inherit the color of the page, so that they are readable in
+//! light and dark mode.
 
 use crate::error::Result;
 use plotters::prelude::*;

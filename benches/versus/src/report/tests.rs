@@ -4,8 +4,8 @@ use super::charts;
 use crate::engine::{EngineFacts, EngineKind};
 use crate::limit::CgroupUsage;
 use crate::machine::Machine;
-use crate::results::{Measured, RunRecord, SweepRecord};
-use crate::settings::RunSettings;
+use crate::results::{BenchRecord, Measured, SweepRecord};
+use crate::settings::BenchSettings;
 use crate::task::WorkerOutcome;
 use crate::workload::{self, CacheState};
 use crate::{readme, sweep, table};
@@ -13,8 +13,8 @@ use std::path::Path;
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Rocksdb, EngineKind::Sidebloom, EngineKind::Lmdb];
 
-fn run(flags: &str, outcome: impl Fn(EngineKind, &str) -> WorkerOutcome) -> RunRecord {
-    let settings = RunSettings::of_flags(flags);
+fn run(flags: &str, outcome: impl Fn(EngineKind, &str) -> WorkerOutcome) -> BenchRecord {
+    let settings = BenchSettings::of_flags(flags);
     let workloads = ["count", "readrandom", "readmissing", "readmissing-cold", "readmissing-limited"];
     let each = |workload: &'static str| ENGINES.map(|kind| (kind, workload));
     let results = workloads.into_iter().flat_map(each).map(|(engine, workload)| Measured {
@@ -23,7 +23,7 @@ fn run(flags: &str, outcome: impl Fn(EngineKind, &str) -> WorkerOutcome) -> RunR
         round: 0,
         outcome: outcome(engine, workload),
     });
-    RunRecord {
+    BenchRecord {
         date: "2026-01-01".to_owned(),
         seconds: 1.0,
         machine: Machine::here(Path::new("/")),
@@ -93,7 +93,8 @@ fn sorted_runs_are_shown_by_level() {
 #[test]
 fn the_readme_names_sizes_wins_and_losses() {
     let run = run("", |kind, workload| {
-        // sidebloom is four times as fast as the next engine for missing keys, and half as fast as LMDB for present ones.
+        // sidebloom is four times as fast as the next engine for missing keys, and half as fast as LMDB for
+        // present ones.
         let mean_ns = match (kind, workload) {
             (EngineKind::Sidebloom, "readmissing") => 100.0,
             (EngineKind::Lmdb, "readrandom") => 250.0,

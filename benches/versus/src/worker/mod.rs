@@ -1,5 +1,5 @@
-//! Runs one workload on one engine in its own process: reads a [`WorkerTask`] from standard input, and writes a [`WorkerOutcome`] to
-//! standard output.
+//! Runs one workload on one engine in its own process: reads a [`WorkerTask`] from standard input, and writes
+//! a [`WorkerOutcome`] to standard output.
 
 mod load;
 mod open;
@@ -19,7 +19,8 @@ use crate::workload::{
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-/// One get for so many bytes of a cache that cannot hold the store: two for each block of 4 KiB, as some find their block there already.
+/// One get for so many bytes of a cache that cannot hold the store: two for each block of 4 KiB, as some find
+/// their block there already.
 const WARM_BYTES_PER_GET: u64 = 2048;
 /// The quantiles of a latency curve.
 const QUANTILES: [f64; 24] = [
@@ -78,13 +79,11 @@ impl TaskRunner {
         }
         let begin = Instant::now();
         let making_runs = kind == WorkloadKind::Load && self.task.settings.runs > 0;
-        let settings = match making_runs {
-            true => &self.task.settings.for_making_runs(),
-            false => &self.task.settings,
-        };
+        let settings = if making_runs { &self.task.settings.for_making_runs() } else { &self.task.settings };
         let engine = engines::open(self.task.engine, dir, settings, kind == WorkloadKind::Count)?;
         let open = begin.elapsed();
-        // Readers need the state that they measure, and writers must not pay for what the workload before them did to the page cache.
+        // Readers need the state that they measure, and writers must not pay for what the workload before
+        // them did to the page cache.
         if kind != WorkloadKind::Load && self.workload.store != StoreRole::Fresh {
             self.warm_up(engine.as_ref())?;
         }
@@ -125,7 +124,8 @@ impl TaskRunner {
         Ok(outcome)
     }
 
-    /// Runs the workload in a control group with a limit. This program's own tables are allocated before, and do not count.
+    /// Runs the workload in a control group with a limit. This program's own tables are allocated before, and
+    /// do not count.
     fn run_limited(&self, group: &Cgroup) -> Result<WorkerOutcome> {
         let (dir, settings) = (self.task.dir.as_path(), &self.task.settings);
         let generator = |kind, seed| {
@@ -170,7 +170,8 @@ impl TaskRunner {
         CallDriver { engine, keys: &self.keys, values: &self.values, generation: self.task.generation }
     }
 
-    /// Reads filters and indexes into memory. For a warm run, also fills the engine's cache, and the page cache with what does not fit.
+    /// Reads filters and indexes into memory. For a warm run, also fills the engine's cache, and the page
+    /// cache with what does not fit.
     fn warm_up(&self, engine: &dyn Engine) -> Result<()> {
         engine.warm()?;
         if self.workload.cache != CacheState::Warm {
@@ -198,7 +199,8 @@ impl TaskRunner {
         Ok(())
     }
 
-    /// Drops the store from the page cache for a cold run. Returns why the store is not in the state that the workload needs, if it is not.
+    /// Drops the store from the page cache for a cold run. Returns why the store is not in the state that the
+    /// workload needs, if it is not.
     fn why_not_ready(&self, engine: &dyn Engine) -> Result<Option<String>> {
         if engine.busy() {
             return Ok(Some("a compaction was running".to_owned()));

@@ -11,7 +11,8 @@ use crate::workload::{CacheState, CallGenerator, StoreCall};
 use std::time::Instant;
 
 impl TaskRunner {
-    /// Times an opening with its first answers. The whole counts as one call, and its resources are those of the call.
+    /// Times an opening with its first answers. The whole counts as one call, and its resources are those of
+    /// the call.
     pub fn opening(&self) -> Result<WorkerOutcome> {
         let (dir, settings) = (self.task.dir.as_path(), &self.task.settings);
         let rng = SplitMix64::new(settings.seed ^ self.task.generation << 32);

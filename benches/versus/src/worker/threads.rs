@@ -10,8 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 impl TaskRunner {
-    /// Makes the calls from the workload's threads, which begin together. Each has its own random keys. The mean is the time of all threads
-    /// divided by all calls, so it includes making and checking them, a few percent of a call.
+    /// Makes the calls from the workload's threads, which begin together. Each has its own random keys. The
+    /// mean is the time of all threads divided by all calls, so it includes making and checking them, a few
+    /// percent of a call.
     pub fn on_threads(&self, driver: &CallDriver<'_>, calls: u64) -> Result<CallTiming> {
         let (threads, settings, generation) =
             (self.workload.threads, &self.task.settings, self.task.generation);

@@ -4,7 +4,7 @@ mod calls;
 
 pub use calls::{CallGenerator, ExpectedAnswer, KeyLookup, StoreCall};
 
-use crate::settings::RunSettings;
+use crate::settings::BenchSettings;
 
 /// Keys in a call of multireadrandom.
 pub const MULTI: usize = 32;
@@ -49,8 +49,8 @@ pub enum CacheState {
     Warm,
     /// On disk: the page cache is dropped before.
     Cold,
-    /// As much in memory as fits: the process is in a control group limited to [`limit_bytes`](RunSettings::limit_bytes), page cache
-    /// included, and earlier calls have filled it.
+    /// As much in memory as fits: the process is in a control group limited to
+    /// [`limit_bytes`](BenchSettings::limit_bytes), page cache included, and earlier calls have filled it.
     Limited,
 }
 
@@ -189,7 +189,7 @@ impl WorkloadSpec {
     }
 
     /// The number of calls to make.
-    pub fn calls(&self, settings: &RunSettings) -> u64 {
+    pub fn calls(&self, settings: &BenchSettings) -> u64 {
         match self.kind {
             WorkloadKind::Fill { .. } | WorkloadKind::Overwrite => settings.writes,
             WorkloadKind::MultiGet { .. } if self.cache == CacheState::Cold => {

@@ -1,7 +1,8 @@
 //! Runs an operation many times on several threads, and times it.
 //!
-//! Throughput and the mean come from the whole loop. Reading the clock takes about 25 ns, a tenth of a fast lookup, so long runs time
-//! only one call in [`SAMPLED`]. Percentiles are of the timed calls and include the clock.
+//! Throughput and the mean come from the whole loop. Reading the clock takes about 25 ns, a tenth of a fast
+//! lookup, so long runs time only one call in [`SAMPLED`]. Percentiles are of the timed calls and include the
+//! clock.
 
 use super::keys::{KeySpace, Rng, Values, mix};
 use crate::context::Failure;
@@ -65,7 +66,7 @@ pub struct Timing {
 }
 
 /// The result of a workload.
-pub struct WorkloadRun {
+pub struct WorkloadResult {
     /// Operations: rows for fills, multireadrandom and scan; calls for the others.
     pub ops: u64,
     /// How many operations found a row; `None` for workloads that only write.
@@ -76,15 +77,20 @@ pub struct WorkloadRun {
     pub concurrent_puts: Option<u64>,
 }
 
-impl WorkloadRun {
+impl WorkloadResult {
     /// One operation per call.
     pub fn of_calls(timing: Timing, found: bool) -> Self {
-        WorkloadRun { ops: timing.calls, found: found.then_some(timing.rows), timing, concurrent_puts: None }
+        WorkloadResult {
+            ops: timing.calls,
+            found: found.then_some(timing.rows),
+            timing,
+            concurrent_puts: None,
+        }
     }
 
     /// One operation per row.
     pub fn of_rows(timing: Timing, found: bool) -> Self {
-        WorkloadRun { ops: timing.rows, ..WorkloadRun::of_calls(timing, found) }
+        WorkloadResult { ops: timing.rows, ..WorkloadResult::of_calls(timing, found) }
     }
 }
 
@@ -102,15 +108,16 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Makes `calls` calls of `call`, which receives the number of the call and returns how many rows it found or wrote.
+    /// Makes `calls` calls of `call`, which receives the number of the call and returns how many rows it
+    /// found or wrote.
     pub fn run<F>(&self, calls: u64, call: F) -> Result<Timing, Failure>
     where
         F: Fn(&mut Worker<'_>, u64) -> sidebloom::Result<u64> + Sync,
     {
         let together = Barrier::new(self.threads as usize);
-        let parts = (0..self.threads).map(|_| ThreadRun::new()).collect::<Result<Vec<_>, _>>()?;
-        let parts: Vec<Result<ThreadRun, Failure>> = std::thread::scope(|scope| {
-            let spawn = |(thread, mut part): (u64, ThreadRun)| {
+        let parts = (0..self.threads).map(|_| ThreadPart::new()).collect::<Result<Vec<_>, _>>()?;
+        let parts: Vec<Result<ThreadPart, Failure>> = std::thread::scope(|scope| {
+            let spawn = |(thread, mut part): (u64, ThreadPart)| {
                 let (together, call) = (&together, &call);
                 let range = thread * calls / self.threads..(thread + 1) * calls / self.threads;
                 scope.spawn(move || {
@@ -131,19 +138,19 @@ impl<'a> Driver<'a> {
 }
 
 /// One thread's part of a run.
-struct ThreadRun {
+struct ThreadPart {
     begin: Instant,
     end: Instant,
     rows: u64,
     latencies: Histogram<u64>,
 }
 
-impl ThreadRun {
+impl ThreadPart {
     fn new() -> Result<Self, Failure> {
         let latencies = Histogram::new_with_bounds(1, 3_600_000_000_000, 3)
             .map_err(|e| Failure::message(format!("cannot make a histogram: {e}")))?;
         let now = Instant::now();
-        Ok(ThreadRun { begin: now, end: now, rows: 0, latencies })
+        Ok(ThreadPart { begin: now, end: now, rows: 0, latencies })
     }
 
     fn run<F>(
@@ -177,8 +184,8 @@ impl ThreadRun {
     }
 }
 
-fn merge(calls: u64, parts: Vec<Result<ThreadRun, Failure>>) -> Result<Timing, Failure> {
-    let mut whole = ThreadRun::new()?;
+fn merge(calls: u64, parts: Vec<Result<ThreadPart, Failure>>) -> Result<Timing, Failure> {
+    let mut whole = ThreadPart::new()?;
     for (i, part) in parts.into_iter().enumerate() {
         let part = part?;
         whole.begin = if i == 0 { part.begin } else { whole.begin.min(part.begin) };

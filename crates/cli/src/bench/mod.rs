@@ -55,10 +55,7 @@ impl Args {
         values: &Values,
     ) -> Result<Report, Failure> {
         let amount = Amount { reads: self.reads.unwrap_or(self.num), batch: self.batch };
-        let page_cache = match self.cold && !workload.writes() {
-            true => Some(store.make_cold()?),
-            false => None,
-        };
+        let page_cache = if self.cold && !workload.writes() { Some(store.make_cold()?) } else { None };
         let db = store.db()?;
         let meter = DiskMeter::new(store.path());
         let bar = progress::bar(&workload.name(), workload.calls(self.num, amount));
@@ -66,7 +63,7 @@ impl Args {
             Driver { db: &db, keys, values, threads: self.threads, seed: self.seed, bar: bar.clone() };
         system::reset_peak_memory();
         let before = (StoreCounters::new(&db), meter.read());
-        let run = workload.run(&driver, amount)?;
+        let result = workload.run(&driver, amount)?;
         let disk = meter.read().since(before.1);
         bar.set_message("compacting");
         let compacting = Instant::now();
@@ -78,7 +75,7 @@ impl Args {
         let settle = workload.writes().then(|| compacting.elapsed());
         bar.finish_and_clear();
         let observed = Observed {
-            run,
+            result,
             counters: StoreCounters::new(&db).since(&before.0),
             disk,
             settle,

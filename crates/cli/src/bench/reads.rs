@@ -1,6 +1,6 @@
 //! readrandom, readmissing, multireadrandom, readwhilewriting, seekrandom, scan.
 
-use super::drive::{Driver, Worker, WorkloadRun};
+use super::drive::{Driver, Worker, WorkloadResult};
 use super::keys::KeyKind;
 use super::writes;
 use crate::context::Failure;
@@ -10,15 +10,15 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const WRITER: u64 = 1 << 32;
 
 /// Gets of present keys.
-pub fn present(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+pub fn present(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(calls, |worker, _| random_get(worker, KeyKind::Present))?;
-    Ok(WorkloadRun::of_calls(timing, true))
+    Ok(WorkloadResult::of_calls(timing, true))
 }
 
 /// Gets of absent keys.
-pub fn absent(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+pub fn absent(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(calls, |worker, _| random_get(worker, KeyKind::Absent))?;
-    Ok(WorkloadRun::of_calls(timing, true))
+    Ok(WorkloadResult::of_calls(timing, true))
 }
 
 #[inline]
@@ -35,7 +35,7 @@ pub fn get(worker: &mut Worker<'_>, index: u64, kind: KeyKind) -> sidebloom::Res
 }
 
 /// Gets of present keys, several per call.
-pub fn many(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+pub fn many(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(calls, |worker, _| {
         for key in &mut worker.many_keys {
             worker.keys.write(worker.rng.below(worker.keys.num()), KeyKind::Present, key);
@@ -43,11 +43,11 @@ pub fn many(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
         let values = worker.db.multi_get(&worker.many_keys)?;
         Ok(values.iter().flatten().count() as u64)
     })?;
-    Ok(WorkloadRun::of_rows(timing, true))
+    Ok(WorkloadResult::of_rows(timing, true))
 }
 
 /// Gets of present keys while a thread overwrites as fast as it can.
-pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| {
@@ -60,20 +60,20 @@ pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Fai
             }
             Ok::<u64, Failure>(puts)
         });
-        let run = present(driver, calls);
+        let result = present(driver, calls);
         done.store(true, Ordering::Relaxed);
         let puts = writer.join().unwrap_or_else(|_| Err(Failure::message("the writing thread panicked")))?;
-        Ok(WorkloadRun { concurrent_puts: Some(puts), ..run? })
+        Ok(WorkloadResult { concurrent_puts: Some(puts), ..result? })
     })
 }
 
 /// Seeks to a random present key and reads its row.
-pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(calls, |worker, _| {
         let index = worker.rng.below(worker.keys.num());
         rows_from(worker, index, 1)
     })?;
-    Ok(WorkloadRun::of_calls(timing, true))
+    Ok(WorkloadResult::of_calls(timing, true))
 }
 
 /// Reads up to `limit` rows from a present key on. Returns their number.
@@ -89,7 +89,7 @@ pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom
 }
 
 /// Reads all rows.
-pub fn scan(driver: &Driver<'_>) -> Result<WorkloadRun, Failure> {
+pub fn scan(driver: &Driver<'_>) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(1, |worker, _| {
         let (mut range, mut rows) = (worker.db.iter(), 0);
         while range.next_row()?.is_some() {
@@ -97,5 +97,5 @@ pub fn scan(driver: &Driver<'_>) -> Result<WorkloadRun, Failure> {
         }
         Ok(rows)
     })?;
-    Ok(WorkloadRun::of_rows(timing, true))
+    Ok(WorkloadResult::of_rows(timing, true))
 }

@@ -1,6 +1,6 @@
 //! The report of a workload: a line, or a JSON object.
 
-use super::drive::WorkloadRun;
+use super::drive::WorkloadResult;
 use super::workload::Workload;
 use crate::context::{Context, Failure};
 use crate::human;
@@ -78,7 +78,7 @@ impl StoreCounters {
 /// What was measured around a run.
 pub struct Observed {
     /// The workload's own result.
-    pub run: WorkloadRun,
+    pub result: WorkloadResult,
     /// The store's counters over the run and the compactions after it.
     pub counters: StoreCounters,
     /// Disk reads during the run.
@@ -122,17 +122,17 @@ pub struct Report {
 impl Report {
     /// Computes the figures per operation.
     pub fn new(workload: Workload, threads: u64, observed: Observed) -> Self {
-        let Observed { run, counters, disk, settle, page_cache, expected_false_positives } = observed;
-        let seconds = run.timing.elapsed.as_secs_f64();
-        let per_op = |n: u64| n as f64 / run.ops.max(1) as f64;
-        let latencies = &run.timing.latencies;
+        let Observed { result, counters, disk, settle, page_cache, expected_false_positives } = observed;
+        let seconds = result.timing.elapsed.as_secs_f64();
+        let per_op = |n: u64| n as f64 / result.ops.max(1) as f64;
+        let latencies = &result.timing.latencies;
         Report {
             workload: workload.name(),
-            ops: run.ops,
-            found: run.found,
+            ops: result.ops,
+            found: result.found,
             seconds,
-            ops_per_second: run.ops as f64 / seconds,
-            mean_ns: seconds * 1e9 * threads as f64 / run.ops.max(1) as f64,
+            ops_per_second: result.ops as f64 / seconds,
+            mean_ns: seconds * 1e9 * threads as f64 / result.ops.max(1) as f64,
             p50_ns: latencies.value_at_quantile(0.5),
             p99_ns: latencies.value_at_quantile(0.99),
             p999_ns: latencies.value_at_quantile(0.999),
@@ -143,7 +143,7 @@ impl Report {
             settle_seconds: settle.map(|settle| settle.as_secs_f64()),
             write_amplification: counters.write_amplification(),
             peak_memory_bytes: system::peak_memory_bytes(),
-            concurrent_puts_per_second: run.concurrent_puts.map(|puts| puts as f64 / seconds),
+            concurrent_puts_per_second: result.concurrent_puts.map(|puts| puts as f64 / seconds),
             expected_false_positives_per_absent_key: expected_false_positives,
             counters,
         }

@@ -1,6 +1,6 @@
 //! The workloads, by name.
 
-use super::drive::{Driver, KEYS_PER_CALL, WorkloadRun};
+use super::drive::{Driver, KEYS_PER_CALL, WorkloadResult};
 use super::{reads, writes, ycsb};
 use crate::context::Failure;
 
@@ -101,7 +101,7 @@ impl Workload {
     }
 
     /// Runs it.
-    pub fn run(self, driver: &Driver<'_>, amount: Amount) -> Result<WorkloadRun, Failure> {
+    pub fn run(self, driver: &Driver<'_>, amount: Amount) -> Result<WorkloadResult, Failure> {
         let calls = self.calls(driver.keys.num(), amount);
         match self {
             Workload::FillSeq => writes::in_order(driver, calls, amount.batch),

@@ -1,20 +1,20 @@
 //! fillseq, fillrandom, overwrite.
 
-use super::drive::{Driver, Worker, WorkloadRun};
+use super::drive::{Driver, Worker, WorkloadResult};
 use super::keys::KeyKind;
 use crate::context::Failure;
 use sidebloom::Batch;
 
 /// Every key once, in key order (within each thread's part).
-pub fn in_order(driver: &Driver<'_>, calls: u64, batch: u64) -> Result<WorkloadRun, Failure> {
+pub fn in_order(driver: &Driver<'_>, calls: u64, batch: u64) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(calls, |worker, call| write(worker, call, batch, |i| i))?;
-    Ok(WorkloadRun::of_rows(timing, false))
+    Ok(WorkloadResult::of_rows(timing, false))
 }
 
 /// Every key once, in random order.
-pub fn shuffled(driver: &Driver<'_>, calls: u64, batch: u64) -> Result<WorkloadRun, Failure> {
+pub fn shuffled(driver: &Driver<'_>, calls: u64, batch: u64) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(calls, |worker, call| write(worker, call, batch, |i| driver.keys.shuffled(i)))?;
-    Ok(WorkloadRun::of_rows(timing, false))
+    Ok(WorkloadResult::of_rows(timing, false))
 }
 
 /// The `call`-th write of `batch` keys; the last one may be shorter.

@@ -1,6 +1,7 @@
-//! YCSB A to F (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), and C with missing keys.
+//! YCSB A to F (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), and C with missing
+//! keys.
 
-use super::drive::{Driver, Worker, WorkloadRun};
+use super::drive::{Driver, Worker, WorkloadResult};
 use super::keys::KeyKind;
 use super::reads;
 use super::writes;
@@ -30,7 +31,7 @@ fn chance(worker: &mut Worker<'_>, percent: u64) -> bool {
 }
 
 /// A and B: gets, and `updates` percent puts of present keys.
-pub fn read_or_update(driver: &Driver<'_>, calls: u64, updates: u64) -> Result<WorkloadRun, Failure> {
+pub fn read_or_update(driver: &Driver<'_>, calls: u64, updates: u64) -> Result<WorkloadResult, Failure> {
     let zipf = popular(driver, calls);
     let timing = driver.run(calls, |worker, i| {
         let index = index(worker, &zipf, i);
@@ -39,22 +40,22 @@ pub fn read_or_update(driver: &Driver<'_>, calls: u64, updates: u64) -> Result<W
         }
         reads::get(worker, index, KeyKind::Present)
     })?;
-    Ok(WorkloadRun::of_calls(timing, true))
+    Ok(WorkloadResult::of_calls(timing, true))
 }
 
 /// C: gets, `missing` percent of them of absent keys.
-pub fn read(driver: &Driver<'_>, calls: u64, missing: u64) -> Result<WorkloadRun, Failure> {
+pub fn read(driver: &Driver<'_>, calls: u64, missing: u64) -> Result<WorkloadResult, Failure> {
     let zipf = popular(driver, calls);
     let timing = driver.run(calls, |worker, i| {
         let kind = if chance(worker, missing) { KeyKind::Absent } else { KeyKind::Present };
         let index = index(worker, &zipf, i);
         reads::get(worker, index, kind)
     })?;
-    Ok(WorkloadRun::of_calls(timing, true))
+    Ok(WorkloadResult::of_calls(timing, true))
 }
 
 /// D: gets of the latest inserts, and inserts.
-pub fn read_latest(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+pub fn read_latest(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let zipf = popular(driver, calls);
     let inserts = Inserts::default();
     let timing = driver.run(calls, |worker, i| {
@@ -67,11 +68,11 @@ pub fn read_latest(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failu
             None => reads::get(worker, worker.keys.shuffled(rank - inserted), KeyKind::Present),
         }
     })?;
-    Ok(WorkloadRun::of_calls(timing, true))
+    Ok(WorkloadResult::of_calls(timing, true))
 }
 
 /// E: scans of 1 to 100 rows, and inserts.
-pub fn short_scans(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+pub fn short_scans(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let zipf = popular(driver, calls);
     let inserts = Inserts::default();
     let timing = driver.run(calls, |worker, i| {
@@ -82,11 +83,11 @@ pub fn short_scans(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failu
         let rows = 1 + worker.rng.below(SCAN_ROWS_MAX) as usize;
         reads::rows_from(worker, index, rows).map(|rows| rows.min(1))
     })?;
-    Ok(WorkloadRun::of_calls(timing, true))
+    Ok(WorkloadResult::of_calls(timing, true))
 }
 
 /// F: gets, half of them followed by a put of the same key.
-pub fn read_modify_write(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun, Failure> {
+pub fn read_modify_write(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let zipf = popular(driver, calls);
     let timing = driver.run(calls, |worker, i| {
         let index = index(worker, &zipf, i);
@@ -96,7 +97,7 @@ pub fn read_modify_write(driver: &Driver<'_>, calls: u64) -> Result<WorkloadRun,
         }
         Ok(found)
     })?;
-    Ok(WorkloadRun::of_calls(timing, true))
+    Ok(WorkloadResult::of_calls(timing, true))
 }
 
 /// New keys, spread over the key space. They repeat after `num` inserts.
@@ -115,7 +116,8 @@ impl Inserts {
         Ok(1)
     }
 
-    /// The number of finished inserts. With several threads, an earlier insert may still be running; a reader then misses it.
+    /// The number of finished inserts. With several threads, an earlier insert may still be running; a reader
+    /// then misses it.
     fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }

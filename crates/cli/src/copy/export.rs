@@ -5,8 +5,9 @@ use crate::context::{Context, Failure, Outcome};
 
 /// Copy the store to a SlateDB on object storage
 ///
-/// The SlateDB must be empty, or missing: then it is created. Its SST files get parity filters, which programs use that open it with the policy
-/// of the crate sidebloom-slatedb; others read it without them. What an interrupted export has left has to be deleted before the next one.
+/// The SlateDB must be empty, or missing: then it is created. Its SST files get parity filters, which
+/// programs use that open it with the policy of the crate sidebloom-slatedb; others read it without them.
+/// What an interrupted export has left has to be deleted before the next one.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -19,7 +20,7 @@ pub struct Args {
 impl Args {
     #[cfg(feature = "slatedb")]
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        use super::place::{Copy, run};
+        use super::object_url::{Copy, run};
         use sidebloom_slatedb::{ParityFilterPolicy, export};
 
         let policy = ParityFilterPolicy::new(self.bits_per_key);

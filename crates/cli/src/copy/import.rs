@@ -5,7 +5,8 @@ use crate::context::{Context, Failure, Outcome};
 
 /// Copy a SlateDB on object storage to the store
 ///
-/// The store must be empty, or missing: then it is created. All rows become visible at once, at the end. Expiry times are not copied.
+/// The store must be empty, or missing: then it is created. All rows become visible at once, at the end.
+/// Expiry times are not copied.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -15,7 +16,7 @@ pub struct Args {
 impl Args {
     #[cfg(feature = "slatedb")]
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        use super::place::{Copy, run};
+        use super::object_url::{Copy, run};
         use sidebloom_slatedb::import;
 
         let (store, path) = self.from.open()?;

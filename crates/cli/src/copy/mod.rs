@@ -3,7 +3,7 @@
 pub mod export;
 pub mod import;
 #[cfg(feature = "slatedb")]
-mod place;
+mod object_url;
 
 #[cfg(not(feature = "slatedb"))]
 use crate::context::Failure;
@@ -11,8 +11,9 @@ use crate::context::Failure;
 /// Where the SlateDB is.
 #[derive(clap::Args)]
 pub struct Slate {
-    /// URL of the SlateDB, or of what it is in: s3://BUCKET/PATH, gs://, az://, file:///PATH. Credentials and other options come from
-    /// the environment: AWS_…, GOOGLE_…, AZURE_… (needs a build with the feature slatedb)
+    /// URL of the SlateDB, or of what it is in: s3://BUCKET/PATH, gs://, az://, file:///PATH. Credentials and
+    /// other options come from the environment: AWS_…, GOOGLE_…, AZURE_… (needs a build with the feature
+    /// slatedb)
     #[arg(long = "slatedb", value_name = "URL")]
     url: String,
     /// Path of the SlateDB below the URL

@@ -70,20 +70,23 @@ fn parse(line: &str) -> Option<Song> {
     Some(Song { artist: columns.next()?, title: columns.next()?, year: columns.next()?.parse().ok()? })
 }
 
-/// Bits of an index: one for the kind of artist, 13 for the name, 3 for the form of the title, 13 for its words.
+/// Bits of an index: one for the kind of artist, 13 for the name, 3 for the form of the title, 13 for its
+/// words.
 const INDEX_BITS: u32 = 30;
 /// Maximum number of titles in the store: half of all titles, so that the other half is absent.
 pub const TITLES_MAX: u64 = 1 << (INDEX_BITS - 1);
 
-/// The `i`-th generated title, for `i` below twice [`TITLES_MAX`]. All differ. The first `n` and the next `n` are spread evenly over
-/// all artists and words, so that the absent titles lie between the present ones everywhere.
+/// The `i`-th generated title, for `i` below twice [`TITLES_MAX`]. All differ. The first `n` and the next `n`
+/// are spread evenly over all artists and words, so that the absent titles lie between the present ones
+/// everywhere.
 pub fn generated(i: u64) -> Song {
     let index = scatter(i);
     let code = mix(i);
     Song { artist: artist(index & 0x3fff), title: title(index >> 14), year: 1956 + (code % 70) as u32 }
 }
 
-/// A bijection on `INDEX_BITS` bits: multiplication by an odd number and xor with the high bits are each reversible.
+/// A bijection on `INDEX_BITS` bits: multiplication by an odd number and xor with the high bits are each
+/// reversible.
 fn scatter(i: u64) -> u64 {
     const MASK: u64 = (1 << INDEX_BITS) - 1;
     let x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK;

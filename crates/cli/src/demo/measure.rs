@@ -14,7 +14,8 @@ use std::time::{Duration, Instant};
 pub const BLOCK_CACHE_BYTES: u64 = 8 << 20;
 /// A measurement ends after this time, however many lookups it has made.
 const TIME_MAX: Duration = Duration::from_secs(4);
-/// The page cache is dropped again after this many lookups, since each lookup's reads make later ones cheaper.
+/// The page cache is dropped again after this many lookups, since each lookup's reads make later ones
+/// cheaper.
 pub const COLD_LOOKUPS: usize = 4000;
 /// Lookups between two checks of the clock.
 const CLOCK_EVERY: usize = 32;

@@ -1,4 +1,5 @@
-//! The words that generated titles are made of. Each list has a power of two, so that an index is cut into words by its bits.
+//! The words that generated titles are made of. Each list has a power of two, so that an index is cut into
+//! words by its bits.
 
 /// First names of singers.
 #[rustfmt::skip] // a word a line would hide the lists

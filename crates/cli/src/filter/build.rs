@@ -1,10 +1,10 @@
 //! `sidebloom filter build`: builds a filter of all lines.
 //!
 //! # Measured
-//! On an Intel Xeon (Sapphire Rapids), for the lines 1 to 100 million (`seq 100000000`), `--kind parity --fpp 0.4%` takes 14 s and at
-//! most 149 MiB (`/usr/bin/time -v`) for a filter of 105 MiB, and 800 MB of temporary disk space; `--kind blocked` at the same rate
-//! takes 8.6 s and 150 MiB for a filter of 144 MiB. `filter check` probes them with 50 million other numbers in 2.5 s. `seq 50000000`
-//! at 1 %:
+//! On an Intel Xeon (Sapphire Rapids), for the lines 1 to 100 million (`seq 100000000`),
+//! `--kind parity --fpp 0.4%` takes 14 s and at most 149 MiB (`/usr/bin/time -v`) for a filter of 105 MiB,
+//! and 800 MB of temporary disk space; `--kind blocked` at the same rate takes 8.6 s and 150 MiB for a filter
+//! of 144 MiB. `filter check` probes them with 50 million other numbers in 2.5 s. `seq 50000000` at 1 %:
 //!
 //! | kind | build | most memory | check of 30 million others |
 //! |---|---|---|---|
@@ -28,19 +28,22 @@ use std::path::{Path, PathBuf};
 
 /// Build a filter of all lines
 ///
-/// A file is read twice: once to count its lines, which determine the size, and once to add them. Standard input can be read only once,
-/// so give --keys or choose --kind scalable. Kinds parity and small need neither: they read their lines once. Filters are filled in memory.
-/// A parity filter sorts the hashes of its lines; beyond two million, each hash takes 8 bytes of disk space in the directory for temporary
-/// files (TMPDIR). If the lines do not fit the filter, nothing is written and the exit code is 2; a filter never gets a worse rate than
-/// requested.
+/// A file is read twice: once to count its lines, which determine the size, and once to add them. Standard
+/// input can be read only once, so give --keys or choose --kind scalable. Kinds parity and small need
+/// neither: they read their lines once. Filters are filled in memory. A parity filter sorts the hashes of its
+/// lines; beyond two million, each hash takes 8 bytes of disk space in the directory for temporary files
+/// (TMPDIR). If the lines do not fit the filter, nothing is written and the exit code is 2; a filter never
+/// gets a worse rate than requested.
 ///
-/// With --noisy, the result is a Bloom filter with a high rate and a random seed: no two of one list are alike. One that is published says
-/// little about any line, since a line that passes may well be a false positive; what it denies is certainly absent. Several of them err
-/// independently, and `filter check --and` narrows them down to the list: r filters of rate q pass q^r of absent lines. So whoever gets
-/// another one learns more, and should get no more than they may know.
+/// With --noisy, the result is a Bloom filter with a high rate and a random seed: no two of one list are
+/// alike. One that is published says little about any line, since a line that passes may well be a false
+/// positive; what it denies is certainly absent. Several of them err independently, and `filter check --and`
+/// narrows them down to the list: r filters of rate q pass q^r of absent lines. So whoever gets another one
+/// learns more, and should get no more than they may know.
 ///
-/// Removing a line that was chosen to collide with others would remove them too. A counting filter therefore hashes with a secret key,
-/// which is stored in its file. The seed of the other hashes (0 unless --seed is given) is not secret.
+/// Removing a line that was chosen to collide with others would remove them too. A counting filter therefore
+/// hashes with a secret key, which is stored in its file. The seed of the other hashes (0 unless --seed is
+/// given) is not secret.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines; `-` is standard input
@@ -54,7 +57,8 @@ pub struct Args {
     /// What to build
     #[arg(long, value_enum, required_unless_present = "noisy")]
     kind: Option<BuildKind>,
-    /// A Bloom filter of many false positives and with a random seed, to give away: says little alone, and much together with others of the list
+    /// A Bloom filter of many false positives and with a random seed, to give away: says little alone, and
+    /// much together with others of the list
     #[arg(long, conflicts_with_all = ["kind", "bits_per_key", "hash", "seed", "same_hash_as"])]
     noisy: bool,
     /// False-positive rate, as 0.01 or 1% [default: 1%; with --noisy 25%]
@@ -63,7 +67,8 @@ pub struct Args {
     /// Bits per line instead; for kind counting, counters per line
     #[arg(long, value_name = "BITS")]
     bits_per_key: Option<f64>,
-    /// Number of distinct lines; for kind scalable, the capacity of the first filter in the series [default: 10000]
+    /// Number of distinct lines; for kind scalable, the capacity of the first filter in the series [default:
+    /// 10000]
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// Hash function for kinds bloom, counting and scalable [default: siphash for kind counting, else xxh3]
@@ -72,7 +77,8 @@ pub struct Args {
     /// The seed of xxh3 or murmur3 [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Use the hash function, seed and secret key of this filter; only filters with the same hash can be combined
+    /// Use the hash function, seed and secret key of this filter; only filters with the same hash can be
+    /// combined
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["hash", "seed"])]
     same_hash_as: Option<PathBuf>,
 }
@@ -90,7 +96,8 @@ enum BuildKind {
     Counting,
     /// For an unknown number of lines
     Scalable,
-    /// For messages: the fewest bytes for up to some hundred lines, 65,536 at most; cannot take more lines once built
+    /// For messages: the fewest bytes for up to some hundred lines, 65,536 at most; cannot take more lines
+    /// once built
     Small,
 }
 
@@ -140,7 +147,8 @@ impl Args {
         }
     }
 
-    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom): every build has a seed of its own, so all of them err independently.
+    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom): every build has a seed of its own, so all
+    /// of them err independently.
     fn noisy(&self) -> Result<AnyFilter, Failure> {
         let plan = Plan::new(self.count()?, self.fpp.unwrap_or(NOISY_FPP))?;
         let hash = HashFunction::random()?;
@@ -238,7 +246,8 @@ impl Args {
             None => Ok(Plan { hash, ..Plan::new(keys, self.fpp.unwrap_or(DEFAULT_FPP))? }),
             Some(bits) => {
                 let shape = Shape::with_bits_per_key(keys, bits)?;
-                // The rate of this size with all keys in it, plus a little, so that rounding does not reject the last key.
+                // The rate of this size with all keys in it, plus a little, so that rounding does not reject
+                // the last key.
                 let fpr = (shape.fpr(keys) * 1.001).min(0.999_999);
                 Ok(Plan { shape, hash, fpr })
             }

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 /// Print the lines that may be in a filter
 ///
-/// With --and, those that may be in every one of the filters. They can be of any kinds, sizes and hashes, since each is asked by itself.
-/// Several noisy filters of one list come close to the list in this way: `filter info` says how close.
+/// With --and, those that may be in every one of the filters. They can be of any kinds, sizes and hashes,
+/// since each is asked by itself. Several noisy filters of one list come close to the list in this way:
+/// `filter info` says how close.
 ///
-/// Exit codes follow grep: 0 if lines were printed (or counted), 1 if none were, 2 on error. With --json, each line is an object with
-/// `key`, or `key_hex` if it is not UTF-8.
+/// Exit codes follow grep: 0 if lines were printed (or counted), 1 if none were, 2 on error. With --json,
+/// each line is an object with `key`, or `key_hex` if it is not UTF-8.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter
@@ -31,7 +32,8 @@ impl Args {
     }
 }
 
-/// What all filters together say of each line. Each is asked only for the lines that those before it did not deny.
+/// What all filters together say of each line. Each is asked only for the lines that those before it did not
+/// deny.
 fn ask_all(filters: &[AnyFilter], lines: &[&[u8]]) -> Vec<Verdict> {
     let Some((first, others)) = filters.split_first() else { return vec![Verdict::Maybe; lines.len()] };
     let mut verdicts = first.contains_many(lines);

@@ -8,10 +8,10 @@ use std::path::PathBuf;
 
 /// Write the union of several filters
 ///
-/// They must be of kind bloom or counting, with the same size and hash: build them with the same
-/// --keys and --fpp, and either all of kind bloom, or all but the first with --same-hash-as the first.
-/// The result equals the filter of all lines together. If it holds more lines than its rate allows, nothing is written and the exit
-/// code is 2, as when lines do not fit in `filter build` and `filter add`.
+/// They must be of kind bloom or counting, with the same size and hash: build them with the same --keys and
+/// --fpp, and either all of kind bloom, or all but the first with --same-hash-as the first. The result equals
+/// the filter of all lines together. If it holds more lines than its rate allows, nothing is written and the
+/// exit code is 2, as when lines do not fit in `filter build` and `filter add`.
 #[derive(clap::Args)]
 pub struct Union {
     #[command(flatten)]
@@ -23,8 +23,8 @@ pub struct Union {
 
 /// Write the intersection of several filters
 ///
-/// They must be of kind bloom or counting, with the same size and hash. The result has more false positives than a filter built from the
-/// common lines, but no more than any of its inputs.
+/// They must be of kind bloom or counting, with the same size and hash. The result has more false positives
+/// than a filter built from the common lines, but no more than any of its inputs.
 #[derive(clap::Args)]
 pub struct Intersect {
     #[command(flatten)]
@@ -41,8 +41,8 @@ struct Files {
     output: PathBuf,
 }
 
-/// The highest estimate at which a filter still counts as within its capacity. The estimate for an exactly full filter is off by less
-/// than four standard deviations, √(m (e^t − t − 1)) / k at t = ln 2.
+/// The highest estimate at which a filter still counts as within its capacity. The estimate for an exactly
+/// full filter is off by less than four standard deviations, √(m (e^t − t − 1)) / k at t = ln 2.
 fn most_lines(plan: &Plan) -> f64 {
     let deviation = (0.307 * plan.shape.bits() as f64).sqrt() / f64::from(plan.shape.hashes());
     1.01 * plan.capacity() as f64 + 4.0 * deviation

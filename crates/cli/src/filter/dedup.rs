@@ -1,12 +1,13 @@
 //! `sidebloom filter dedup`: prints every line once.
 //!
-//! Each line is looked up in a store of the lines seen so far. The filters answer for most new lines, the blocks for repeated ones. Each
-//! line is printed at once, so the command works in the middle of a pipe.
+//! Each line is looked up in a store of the lines seen so far. The filters answer for most new lines, the
+//! blocks for repeated ones. Each line is printed at once, so the command works in the middle of a pipe.
 //!
 //! # Measured
-//! 20 million URLs (1.22 GB, `examples/generate_urls.rs`: numbers 0 to 10 million, then 5 to 15 million), `--memory 64M`, on two cores
-//! of an Intel Xeon (Sapphire Rapids): 94 s, 15 million lines printed, at most 51.4 MiB resident, including filters and code. With 256M:
-//! 61 s and 129 MiB. The peak is VmHWM of `/proc/self/status`, which `--verbose` prints.
+//! 20 million URLs (1.22 GB, `examples/generate_urls.rs`: numbers 0 to 10 million, then 5 to 15 million),
+//! `--memory 64M`, on two cores of an Intel Xeon (Sapphire Rapids): 94 s, 15 million lines printed, at most
+//! 51.4 MiB resident, including filters and code. With 256M: 61 s and 129 MiB. The peak is VmHWM of
+//! `/proc/self/status`, which `--verbose` prints.
 
 use super::input::{InputLines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
@@ -19,10 +20,11 @@ use std::path::PathBuf;
 
 /// Print the first occurrence of each line, in order, within a memory limit
 ///
-/// Exact, and streaming: a new line is printed at once. The lines are kept in a temporary store on disk, in the directory for
-/// temporary files (TMPDIR). The limit covers the whole process, including its code and the mapped filters. A quarter of it is
-/// for filters, at 2 to 10 bits per line of a file and 8 for standard input, so 64M is enough for 67 or 16 million distinct
-/// lines. More lines than that are an error (exit code 2), after the lines so far are printed.
+/// Exact, and streaming: a new line is printed at once. The lines are kept in a temporary store on disk, in
+/// the directory for temporary files (TMPDIR). The limit covers the whole process, including its code and the
+/// mapped filters. A quarter of it is for filters, at 2 to 10 bits per line of a file and 8 for standard
+/// input, so 64M is enough for 67 or 16 million distinct lines. More lines than that are an error (exit code
+/// 2), after the lines so far are printed.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines
@@ -36,12 +38,12 @@ pub struct Args {
     memory: u64,
 }
 
-/// Memory besides filters and parts: code, stacks, memory that the allocator retains, and on slow disks a quarter MiB of read-ahead for
-/// each of the 32 segments that may wait for a compaction.
+/// Memory besides filters and parts: code, stacks, memory that the allocator retains, and on slow disks a
+/// quarter MiB of read-ahead for each of the 32 segments that may wait for a compaction.
 const BASE_BYTES: u64 = 32 << 20;
 const MIN_MEMORY: u64 = 64 << 20;
-/// Measured memory per byte of a part, rounded up: memtables being filled and written, blocks in the cache and in a compaction, a filter
-/// being built, and fragmentation.
+/// Measured memory per byte of a part, rounded up: memtables being filled and written, blocks in the cache
+/// and in a compaction, a filter being built, and fragmentation.
 const TIMES_PART: u64 = 9;
 /// Filter bits per line, if the number of lines is known, and if it is not.
 const FILTER_BITS: std::ops::RangeInclusive<f64> = 2.0..=10.0;

@@ -8,8 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// Print a filter's kind, size, keys and false-positive rate
 ///
-/// For several filters, also the rate of lines in none of them that pass them all, as with `filter check --and`. That of Bloom filters,
-/// noisy ones for example, is the product of their rates if no two have the same hash and seed. Otherwise it is at most the least of them.
+/// For several filters, also the rate of lines in none of them that pass them all, as with
+/// `filter check --and`. That of Bloom filters, noisy ones for example, is the product of their rates if no
+/// two have the same hash and seed. Otherwise it is at most the least of them.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filters
@@ -103,11 +104,10 @@ impl Together {
         cx.report(self, |out| {
             self.filters.iter().try_for_each(|report| report.write(out))?;
             let (count, rate) = (self.filters.len(), human::percent(self.fpr, 1.0));
-            match self.independent {
-                true => writeln!(out, "all {count}  {rate} of absent keys pass")?,
-                false => {
-                    writeln!(out, "all {count}  at most {rate} of absent keys pass: they may err together")?
-                }
+            if self.independent {
+                writeln!(out, "all {count}  {rate} of absent keys pass")?
+            } else {
+                writeln!(out, "all {count}  at most {rate} of absent keys pass: they may err together")?
             }
             Ok(())
         })

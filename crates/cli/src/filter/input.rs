@@ -91,7 +91,8 @@ impl InputLines {
         Ok(self.number)
     }
 
-    /// Like [`for_each`](Self::for_each), but in batches. Lines before a faulty one are passed on before the error is returned.
+    /// Like [`for_each`](Self::for_each), but in batches. Lines before a faulty one are passed on before the
+    /// error is returned.
     pub fn for_each_batch(
         &mut self,
         mut each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
@@ -140,7 +141,8 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether the path is a file that can be read twice: neither standard input nor a pipe. Fails if there is no file.
+/// Whether the path is a file that can be read twice: neither standard input nor a pipe. Fails if there is no
+/// file.
 pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
     if is_stdin(path) {
         return Ok(false);
@@ -152,7 +154,8 @@ pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
     Ok(meta.is_file())
 }
 
-/// The number of lines in a file, estimated from its size and the mean length of the first lines. With `null`, lines end in NUL.
+/// The number of lines in a file, estimated from its size and the mean length of the first lines. With
+/// `null`, lines end in NUL.
 pub fn estimated_lines(path: &Path, null: bool) -> Result<u64, Failure> {
     const SAMPLE: u64 = 10_000;
     let mut lines = InputLines::open(path, "measuring")?.ending_in_nul(null);

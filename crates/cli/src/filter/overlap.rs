@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 /// Estimate how many lines two filters share
 ///
-/// They must be of kind bloom or counting, with the same size and hash. Sizes are estimated from the set bits (Swamidass and
-/// Baldi); the intersection is |A| + |B| − |A ∪ B|.
+/// They must be of kind bloom or counting, with the same size and hash. Sizes are estimated from the set bits
+/// (Swamidass and Baldi); the intersection is |A| + |B| − |A ∪ B|.
 #[derive(clap::Args)]
 pub struct Args {
     /// One filter

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 
 /// Remove lines from a counting filter
 ///
-/// Remove only lines that were added, and no more often than they were added. The filter cannot check this: removing a line that passes
-/// by chance takes counts from lines that are present. Lines that are certainly absent are reported on standard error, and the exit
-/// code is 1.
+/// Remove only lines that were added, and no more often than they were added. The filter cannot check this:
+/// removing a line that passes by chance takes counts from lines that are present. Lines that are certainly
+/// absent are reported on standard error, and the exit code is 1.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter

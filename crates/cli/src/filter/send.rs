@@ -8,8 +8,9 @@ use std::path::PathBuf;
 
 /// Write a filter in its compressed wire format
 ///
-/// Filters with room left and counting filters get smaller; full Bloom filters and parity filters are random bits, which do not
-/// compress. `sidebloom filter send a.filter | ssh host sidebloom filter receive -o a.filter`
+/// Filters with room left and counting filters get smaller; full Bloom filters and parity filters are random
+/// bits, which do not compress. `sidebloom filter send a.filter | ssh host sidebloom filter receive -o
+/// a.filter`
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter

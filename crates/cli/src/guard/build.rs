@@ -11,22 +11,23 @@ use std::time::Instant;
 
 /// Build a guard of all keys of a database or file
 ///
-/// The directory must be missing or empty. Prints rows, distinct keys, seconds, the rule by which keys are equal, and bytes in memory
-/// and on disk.
+/// The directory must be missing or empty. Prints rows, distinct keys, seconds, the rule by which keys are
+/// equal, and bytes in memory and on disk.
 #[derive(clap::Args)]
 pub struct Args {
     /// The directory to create
     dir: PathBuf,
     #[command(flatten)]
     source: source::Named,
-    /// When two keys are equal: exact, integer or uuid (all spellings of a value are equal), or a comma-separated list of fold (ignore
-    /// letter case and Unicode spelling), pad (ignore trailing spaces) and any (with fold: keys that are not UTF-8 or contain NUL are
-    /// equal, instead of refused). Must be at least as coarse as the database's own equality [default: from the column's type and
-    /// collation; exact for lines]
+    /// When two keys are equal: exact, integer or uuid (all spellings of a value are equal), or a
+    /// comma-separated list of fold (ignore letter case and Unicode spelling), pad (ignore trailing spaces)
+    /// and any (with fold: keys that are not UTF-8 or contain NUL are equal, instead of refused). Must be at
+    /// least as coarse as the database's own equality [default: from the column's type and collation; exact
+    /// for lines]
     #[arg(long, value_name = "KEYS")]
     keys: Option<Canonical>,
-    /// Use 8-byte hashes instead of 16-byte ones: half the disk space. Only if keys are removed solely for deleted rows: someone who can
-    /// remove arbitrary keys could hit a present key after billions of attempts
+    /// Use 8-byte hashes instead of 16-byte ones: half the disk space. Only if keys are removed solely for
+    /// deleted rows: someone who can remove arbitrary keys could hit a present key after billions of attempts
     #[arg(long)]
     narrow: bool,
     /// Filter bits per key: more memory, fewer absent keys that pass [default: 9]
@@ -83,8 +84,8 @@ impl Args {
     }
 }
 
-/// Creates a directory and its missing ancestors. Returns those that were not there before, the outermost first. An error comes from the
-/// build, which needs the directory too.
+/// Creates a directory and its missing ancestors. Returns those that were not there before, the outermost
+/// first. An error comes from the build, which needs the directory too.
 fn create_missing(dir: &Path) -> Vec<&Path> {
     let mut dirs: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
     dirs.reverse();

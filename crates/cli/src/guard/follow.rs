@@ -7,11 +7,12 @@ use std::path::PathBuf;
 
 /// Keep a guard up to date with a PostgreSQL table that others write
 ///
-/// Installs triggers on the table (as its owner), if they are missing, that write every change to an outbox, and applies the changes to
-/// the guard as they arrive. Refreshes the guard first if it has not followed this outbox without a gap. Answers reflect the last change
-/// applied; each line of output shows the lag. If the server is unreachable, retries until it is back. Checks the triggers and partitions
-/// every second. If changes may have bypassed them, every answer is "maybe" until they are in place again and all rows are recounted.
-/// Runs until interrupted, which is safe at any time. Needs a build with the feature postgres.
+/// Installs triggers on the table (as its owner), if they are missing, that write every change to an outbox,
+/// and applies the changes to the guard as they arrive. Refreshes the guard first if it has not followed this
+/// outbox without a gap. Answers reflect the last change applied; each line of output shows the lag. If the
+/// server is unreachable, retries until it is back. Checks the triggers and partitions every second. If
+/// changes may have bypassed them, every answer is "maybe" until they are in place again and all rows are
+/// recounted. Runs until interrupted, which is safe at any time. Needs a build with the feature postgres.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
@@ -31,15 +32,15 @@ pub struct Args {
     /// Exit once every visible change is in the guard
     #[arg(long, conflicts_with = "remove_trigger")]
     once: bool,
-    /// Publish the guard to object storage, as `guard publish` does, whenever it has caught up. Then readers know that it is up to date.
-    /// Needs a build with the feature remote
+    /// Publish the guard to object storage, as `guard publish` does, whenever it has caught up. Then readers
+    /// know that it is up to date. Needs a build with the feature remote
     #[arg(long, value_name = "URL", conflicts_with = "remove_trigger")]
     publish: Option<String>,
     /// Publish at most every so many seconds, and remove states of an hour ago
     #[arg(long, value_name = "SECONDS", default_value = "5", requires = "publish")]
     publish_every: u64,
-    /// Remove the triggers and the outbox instead, to stop following for good. Accepts the current names of table and column, or those at
-    /// installation. Exits 1 if nothing was installed
+    /// Remove the triggers and the outbox instead, to stop following for good. Accepts the current names of
+    /// table and column, or those at installation. Exits 1 if nothing was installed
     #[arg(long, conflicts_with = "refresh")]
     remove_trigger: bool,
 }

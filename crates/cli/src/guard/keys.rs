@@ -30,15 +30,17 @@ pub struct LineEnd {
 /// Keys from a file are applied in batches of this size, with one write to stable storage each.
 const BATCH: usize = 4096;
 
-/// Opens a guard for changes. Refuses one that follows a database, where a manual change would be counted twice.
+/// Opens a guard for changes. Refuses one that follows a database, where a manual change would be counted
+/// twice.
 pub fn open(cx: &Context, dir: &Path) -> Result<Guard, Failure> {
     let guard = cx.opening(|| Guard::open(dir))?;
-    match is_followed(&guard)? {
-        true => Err(Failure::message(format!(
+    if is_followed(&guard)? {
+        Err(Failure::message(format!(
             "{} follows a database: insert and remove rows there, and `guard follow` applies them",
             dir.display()
-        ))),
-        false => Ok(guard),
+        )))
+    } else {
+        Ok(guard)
     }
 }
 
@@ -48,7 +50,8 @@ pub fn is_followed(guard: &Guard) -> Result<bool, Failure> {
 }
 
 impl Keys {
-    /// Applies a change for each key: atomically for keys given as arguments, in batches for lines. Returns their number.
+    /// Applies a change for each key: atomically for keys given as arguments, in batches for lines. Returns
+    /// their number.
     pub fn in_batches(
         &self,
         label: &str,

@@ -18,10 +18,11 @@ mod stats;
 use super::context::{Context, Failure, Outcome};
 use clap::Subcommand;
 
-/// Build and query a guard, which knows every key of a slow database and tells from memory which ones are absent
+/// Build and query a guard, which knows every key of a slow database and tells from memory which ones are
+/// absent
 ///
-/// A guard is a directory. Either one process has it open for changes, or any number of processes read it (`check`, `stats`). A line is
-/// all bytes up to LF, at most 65,536. `-` is standard input.
+/// A guard is a directory. Either one process has it open for changes, or any number of processes read it
+/// (`check`, `stats`). A line is all bytes up to LF, at most 65,536. `-` is standard input.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -7,20 +7,22 @@ use std::time::Duration;
 
 /// Publish a guard to object storage, where `guard check URL` and the library's RemoteGuard read it
 ///
-/// Uploads the filters that are not there yet, no keys, and a state that names them. A guard that follows a database publishes better
-/// with `guard follow --publish URL`. One directory at a time publishes to a URL: another copy of the guard is refused. Whoever can read
-/// the URL has the guard's secret key. Needs a build with the feature remote.
+/// Uploads the filters that are not there yet, no keys, and a state that names them. A guard that follows a
+/// database publishes better with `guard follow --publish URL`. One directory at a time publishes to a URL:
+/// another copy of the guard is refused. Whoever can read the URL has the guard's secret key. Needs a build
+/// with the feature remote.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
     dir: PathBuf,
-    /// s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY; credentials come from the environment
+    /// s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY; credentials come from
+    /// the environment
     url: String,
     /// Also if another directory published last. The guard must have every key: refresh it first
     #[arg(long)]
     take_over: bool,
-    /// Then remove states that were replaced this long ago, such as 90m, 24h or 7d, and the filters that only they have. Must exceed the time
-    /// that publishing takes
+    /// Then remove states that were replaced this long ago, such as 90m, 24h or 7d, and the filters that only
+    /// they have. Must exceed the time that publishing takes
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     collect: Option<Duration>,
 }

@@ -33,8 +33,8 @@ mod with_remote {
             Ok(Publishing { publisher, every, last: None, collected: Instant::now() })
         }
 
-        /// Publishes after an event, if it is time, or the `last` one. What the store refuses is tried again later; being fenced is
-        /// final.
+        /// Publishes after an event, if it is time, or the `last` one. What the store refuses is tried again
+        /// later; being superseded is final.
         pub fn after(&mut self, event: &FollowEvent, last: bool) -> Result<(), Failure> {
             let is_due = match event {
                 // Only then is the guard known to be up to date.
@@ -49,7 +49,7 @@ mod with_remote {
             self.last = Some(Instant::now());
             match self.publish() {
                 Ok(()) => Ok(()),
-                Err(error @ (Error::Fenced { .. } | Error::Store(_))) => Err(error.into()),
+                Err(error @ (Error::Superseded { .. } | Error::Store(_))) => Err(error.into()),
                 Err(error) if last => Err(error.into()),
                 Err(error) => {
                     notice(format_args!("cannot publish: {error}; will try again"));

@@ -17,25 +17,30 @@ use std::time::Duration;
 
 /// Serve a guard to Redis clients, as a Bloom filter that grows and can delete
 ///
-/// Speaks versions 2 and 3 of the Redis protocol, with the commands of RedisBloom: BF.ADD, BF.MADD, BF.INSERT, BF.EXISTS, BF.MEXISTS,
-/// BF.INFO, BF.CARD, BF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX, CF.DEL, CF.EXISTS, CF.MEXISTS, CF.COUNT, CF.INFO,
-/// CF.RESERVE. The options of INSERT are checked but have no effect: the filter exists and grows by itself.
+/// Speaks versions 2 and 3 of the Redis protocol, with the commands of RedisBloom: BF.ADD, BF.MADD,
+/// BF.INSERT, BF.EXISTS, BF.MEXISTS, BF.INFO, BF.CARD, BF.RESERVE, CF.ADD, CF.ADDNX, CF.INSERT, CF.INSERTNX,
+/// CF.DEL, CF.EXISTS, CF.MEXISTS, CF.COUNT, CF.INFO, CF.RESERVE. The options of INSERT are checked but have
+/// no effect: the filter exists and grows by itself.
 ///
-/// MULTI and EXEC, which redis-py's pipeline() sends, run commands in order and apply consecutive changes as one atomic write. Other
-/// clients may be served in between; there is no WATCH.
+/// MULTI and EXEC, which redis-py's pipeline() sends, run commands in order and apply consecutive changes as
+/// one atomic write. Other clients may be served in between; there is no WATCH.
 ///
-/// There is one filter, named by --name; `BF.RESERVE` of it replies "item exists". Any other name is the error "not found", even
-/// where Redis would reply 0 or create a filter: a misspelt name must not mean "certainly absent".
+/// There is one filter, named by --name; `BF.RESERVE` of it replies "item exists". Any other name is the
+/// error "not found", even where Redis would reply 0 or create a filter: a misspelt name must not mean
+/// "certainly absent".
 ///
-/// EXISTS is answered from memory: 0 is certain, 1 means maybe. BF.ADD and CF.ADDNX add an item unless it exists, and reply exactly
-/// whether it was added (from disk). CF.ADD adds one occurrence, CF.DEL removes one, and CF.COUNT is exact. BF and CF commands see
-/// the same items. A change is acknowledged once it is durable. Pipelined commands are processed in batches.
+/// EXISTS is answered from memory: 0 is certain, 1 means maybe. BF.ADD and CF.ADDNX add an item unless it
+/// exists, and reply exactly whether it was added (from disk). CF.ADD adds one occurrence, CF.DEL removes
+/// one, and CF.COUNT is exact. BF and CF commands see the same items. A change is acknowledged once it is
+/// durable. Pipelined commands are processed in batches.
 ///
-/// With --postgres it follows a table, and answers reflect the last change applied. It retries while the database is unreachable, and
-/// exits on any other error that stops the follower. It checks the triggers every second. If changes may have bypassed them, it logs a
-/// warning, and every answer is "maybe" until they are in place again and all rows are recounted; INFO shows this as guard_suspended.
+/// With --postgres it follows a table, and answers reflect the last change applied. It retries while the
+/// database is unreachable, and exits on any other error that stops the follower. It checks the triggers
+/// every second. If changes may have bypassed them, it logs a warning, and every answer is "maybe" until they
+/// are in place again and all rows are recounted; INFO shows this as guard_suspended.
 ///
-/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM, with every acknowledged change durable.
+/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM, with every acknowledged change
+/// durable.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
@@ -133,9 +138,12 @@ impl Args {
             When::Os => Durability::Os,
         });
         let is_empty = || std::fs::read_dir(&self.dir).map_or(true, |mut entries| entries.next().is_none());
-        cx.opening(|| match self.create && is_empty() {
-            true => options.clone().build(&self.dir, [[0; 0]; 0]),
-            false => options.clone().open(&self.dir),
+        cx.opening(|| {
+            if self.create && is_empty() {
+                options.clone().build(&self.dir, [[0; 0]; 0])
+            } else {
+                options.clone().open(&self.dir)
+            }
         })
     }
 

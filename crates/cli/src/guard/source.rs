@@ -30,9 +30,9 @@ struct From {
     /// A SQLite database (needs a build with the feature sqlite)
     #[arg(long, value_name = "FILE", requires = "table", requires = "column")]
     sqlite: Option<PathBuf>,
-    /// A PostgreSQL server, as postgres://USER@HOST/DATABASE or "host=/run/postgresql dbname=…"; the password may be given in
-    /// PGPASSWORD instead. Parameters for TLS are those of libpq: ?sslmode=verify-full&sslrootcert=FILE (needs a build with the feature
-    /// postgres)
+    /// A PostgreSQL server, as postgres://USER@HOST/DATABASE or "host=/run/postgresql dbname=…"; the password
+    /// may be given in PGPASSWORD instead. Parameters for TLS are those of libpq:
+    /// ?sslmode=verify-full&sslrootcert=FILE (needs a build with the feature postgres)
     #[arg(long, value_name = "URL", requires = "table", requires = "column")]
     postgres: Option<String>,
     /// A file with one key per line; `-` is standard input
@@ -118,7 +118,8 @@ impl Source for Watched {
         self.source.equality()
     }
 
-    /// A position in another database's changes does not apply to these keys, so it is replaced by an empty note.
+    /// A position in another database's changes does not apply to these keys, so it is replaced by an empty
+    /// note.
     fn note(&self) -> Option<Vec<u8>> {
         Some(self.source.note().unwrap_or_default())
     }

@@ -11,7 +11,8 @@ use std::io::Write;
 #[derive(serde::Serialize, Default)]
 pub struct Report {
     pub loaded: u64,
-    /// Of those, rows whose key was already present, in the store or in an earlier row. `None` with `--blind` and `--bulk`.
+    /// Of those, rows whose key was already present, in the store or in an earlier row. `None` with `--blind`
+    /// and `--bulk`.
     pub overwritten: Option<u64>,
     pub skipped: u64,
     pub key_bytes: u64,

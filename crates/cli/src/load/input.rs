@@ -26,8 +26,8 @@ pub fn is_pipe(path: &Path) -> bool {
     is_stdin(path) || path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
 }
 
-/// Opens a file, or standard input for `-`. Refuses what is no text, and says when its first row looks like a header that was not announced
-/// by `has_header`.
+/// Opens a file, or standard input for `-`. Refuses what is no text, and says when its first row looks like a
+/// header that was not announced by `has_header`.
 pub fn open(
     path: &Path,
     format: Format,
@@ -63,7 +63,8 @@ fn peek<R: Read>(mut input: R, bytes: usize) -> io::Result<(Vec<u8>, Peeked<R>)>
     Ok((head.clone(), Cursor::new(head).chain(input)))
 }
 
-/// What a compressed input holds; the input itself otherwise. By its first bytes, since standard input has no name.
+/// What a compressed input holds; the input itself otherwise. By its first bytes, since standard input has no
+/// name.
 fn decompressed(input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     let (head, input) = peek(input, 4)?;
     Ok(match head.as_slice() {

@@ -19,33 +19,37 @@ use std::time::Instant;
 
 /// Load rows from files
 ///
-/// Creates the store if it is missing. Rows are written in batches, in the order of the files. A malformed line ends the load with an
-/// error that gives its number; the rows before it stay loaded, except with --bulk. Files compressed with gzip (or zstd, if built with
-/// the feature zstd) are read as they are. Archives, UTF-16 and other files that are no text are refused.
+/// Creates the store if it is missing. Rows are written in batches, in the order of the files. A malformed
+/// line ends the load with an error that gives its number; the rows before it stay loaded, except with
+/// --bulk. Files compressed with gzip (or zstd, if built with the feature zstd) are read as they are.
+/// Archives, UTF-16 and other files that are no text are refused.
 ///
-/// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns; every row must have as many as the first.
-/// `jsonl`: one JSON object per line; without --key, as `scan --json` prints them. `scan`: KEY TAB VALUE, escaped as `scan`
-/// prints it.
+/// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns; every row must have as
+/// many as the first. `jsonl`: one JSON object per line; without --key, as `scan --json` prints them. `scan`:
+/// KEY TAB VALUE, escaped as `scan` prints it.
 ///
-/// In `lines` and `scan`, as in `sidebloom filter` and `sidebloom guard`, a line is all bytes up to LF, including any CR or
-/// byte-order mark, and an empty line is the empty key. `tsv`, `csv` and `jsonl` are text: lines may end in CR LF, a byte-order
-/// mark is skipped, and so are blank lines. A line with a NUL byte is malformed, except with --format lines.
+/// In `lines` and `scan`, as in `sidebloom filter` and `sidebloom guard`, a line is all bytes up to LF,
+/// including any CR or byte-order mark, and an empty line is the empty key. `tsv`, `csv` and `jsonl` are
+/// text: lines may end in CR LF, a byte-order mark is skipped, and so are blank lines. A line with a NUL byte
+/// is malformed, except with --format lines.
 #[derive(clap::Args)]
 pub struct Args {
     /// The files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The files' format [default: from the extension of each (.txt .tsv .csv .jsonl .ndjson, and .gz or .zst after it), else lines]
+    /// The files' format [default: from the extension of each (.txt .tsv .csv .jsonl .ndjson, and .gz or .zst
+    /// after it), else lines]
     #[arg(long)]
     format: Option<Format>,
     /// In lines, keys end in NUL instead of LF
     #[arg(short = '0', long)]
     null: bool,
-    /// Column of the key: a number from 1, or a name from the header; for jsonl, a field that holds a string, number or boolean.
-    /// May be repeated; the columns are then joined by TABs [default: column 1]
+    /// Column of the key: a number from 1, or a name from the header; for jsonl, a field that holds a string,
+    /// number or boolean. May be repeated; the columns are then joined by TABs [default: column 1]
     #[arg(long, value_name = "COLUMN")]
     key: Vec<Column>,
-    /// Column of the value, likewise [default: the other columns of the row, in the file's format; for jsonl, the whole line]
+    /// Column of the value, likewise [default: the other columns of the row, in the file's format; for jsonl,
+    /// the whole line]
     #[arg(long, value_name = "COLUMN")]
     value: Vec<Column>,
     /// The first row of a tsv or csv file names its columns; implied when --key or --value is a name
@@ -57,21 +61,22 @@ pub struct Args {
     /// Keys and values in the file are hex digits
     #[arg(long)]
     hex: bool,
-    /// Do not count rows that overwrite others. Counting costs a lookup per row, which may read the disk: loading the same rows
-    /// again took 2.2 times as long, and new rows cost a sixth more
+    /// Do not count rows that overwrite others. Counting costs a lookup per row, which may read the disk:
+    /// loading the same rows again took 2.2 times as long, and new rows cost a sixth more
     #[arg(long)]
     blind: bool,
     /// Return only when all rows are on stable storage
     #[arg(long)]
     sync: bool,
-    /// Sort the rows and add all of them at once, past the log: faster for many rows. A malformed line ends the load with nothing
-    /// loaded. All rows are on stable storage at the end; those that overwrote others are not counted. What does not fit into memory is sorted
-    /// in temporary files beside the store's
+    /// Sort the rows and add all of them at once, past the log: faster for many rows. A malformed line ends
+    /// the load with nothing loaded. All rows are on stable storage at the end; those that overwrote others
+    /// are not counted. What does not fit into memory is sorted in temporary files beside the store's
     #[arg(long, conflicts_with_all = ["blind", "sync"])]
     bulk: bool,
 }
 
-/// Approximate size of a batch: large enough that the log is written in large pieces, small enough that Ctrl-C loses little.
+/// Approximate size of a batch: large enough that the log is written in large pieces, small enough that
+/// Ctrl-C loses little.
 const BATCH_BYTES: usize = 256 << 10;
 /// Skipped lines reported one by one.
 const SKIPPED_LINES_NAMED: u64 = 10;
@@ -85,16 +90,18 @@ impl Args {
             return Err(Failure::message("standard input (-) can be read only once"));
         }
         let start = Instant::now();
-        // A file is looked at before there is a store. What a pipe will bring may take a while to come, and the store is open until then.
+        // A file is looked at before there is a store. What a pipe will bring may take a while to come, and
+        // the store is open until then.
         let is_pipe = self.files.first().is_some_and(|file| input::is_pipe(file));
         let opened = (!is_pipe).then(|| Files::open(&self.files, self.reading())).transpose()?;
         let db = cx.open_to_write(true)?;
         let mut files = opened.map_or_else(|| Files::open(&self.files, self.reading()), Ok)?;
         let counts = !self.blind && !self.bulk;
         let mut report = Report { overwritten: counts.then_some(0), ..Report::default() };
-        let ended = match self.bulk {
-            true => self.load_at_once(&db, &mut files, &mut report),
-            false => self.load(&db, &mut files, &mut report),
+        let ended = if self.bulk {
+            self.load_at_once(&db, &mut files, &mut report)
+        } else {
+            self.load(&db, &mut files, &mut report)
         };
         files.finish();
         if self.sync {
@@ -184,7 +191,8 @@ impl Args {
                 Ok(false) => None,
                 Err(error) => {
                     failure = Some(self.failure(rows.path(), error, 0));
-                    Some(Err(sidebloom::Error::InvalidArgument("a row cannot be read".into()))) // `failure` says why.
+                    // `failure` says why.
+                    Some(Err(sidebloom::Error::InvalidArgument("a row cannot be read".into())))
                 }
             }
         });
@@ -199,9 +207,8 @@ impl Args {
     /// Reads the next row; `false` at the end. Skips malformed lines if asked to.
     fn next(&self, rows: &mut Files<'_>, row: &mut Row, report: &mut Report) -> Result<bool, Stop> {
         loop {
-            let read = rows.next(row).and_then(|more| match more {
-                true => self.check(row).map(|()| true).map_err(Stop::Row),
-                false => Ok(false),
+            let read = rows.next(row).and_then(|more| {
+                if more { self.check(row).map(|()| true).map_err(Stop::Row) } else { Ok(false) }
             });
             match read {
                 Err(Stop::Row(RowError::Bad { line, why })) if self.skip_bad => {
@@ -235,11 +242,10 @@ impl Args {
     fn failure(&self, file: &Path, error: Stop, loaded: u64) -> Failure {
         let file = file.display();
         let loaded = human::count(loaded);
-        let (before, in_all) = match self.bulk {
-            true => ("no row was loaded".into(), "no row was loaded".into()),
-            false => {
-                (format!("the {loaded} rows before it were loaded"), format!("{loaded} rows were loaded"))
-            }
+        let (before, in_all) = if self.bulk {
+            ("no row was loaded".into(), "no row was loaded".into())
+        } else {
+            (format!("the {loaded} rows before it were loaded"), format!("{loaded} rows were loaded"))
         };
         match error {
             Stop::Row(RowError::Bad { line, why }) => Failure::message(format!(

@@ -25,7 +25,8 @@ const NO_ZSTD: &str = "compressed twice, with zstd inside: decompress it first";
 const NO_ZSTD: &str = "compressed with zstd, and this sidebloom was built without zstd support: decompress it first (zstd -dc FILE | \
                        sidebloom load -), or build it again with `--features zstd`";
 
-/// Why these first bytes of a file are not rows of the format, if they are not. `is_literal`: lines are wanted as they are, whatever they hold.
+/// Why these first bytes of a file are not rows of the format, if they are not. `is_literal`: lines are
+/// wanted as they are, whatever they hold.
 pub fn refusal(head: &[u8], format: Format, is_literal: bool) -> Option<String> {
     if let Some((_, what)) = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature)) {
         return Some(format!("the file is {what}"));
@@ -69,8 +70,8 @@ fn is_cr_only(head: &[u8]) -> bool {
     !head.contains(&b'\n') && head.iter().rev().skip(1).any(|byte| *byte == b'\r')
 }
 
-/// The first row, if it looks like names of columns and not like a row: it has no number where the second row has one, or has words that
-/// columns are often called.
+/// The first row, if it looks like names of columns and not like a row: it has no number where the second row
+/// has one, or has words that columns are often called.
 pub fn header(head: &[u8], format: Format) -> Option<String> {
     const NAMES: [&str; 12] =
         ["id", "key", "name", "value", "title", "artist", "date", "year", "email", "url", "user", "count"];

@@ -8,15 +8,16 @@ use std::time::Duration;
 
 /// Publish the store to object storage, for readers anywhere
 ///
-/// Uploads the files that the last generation there does not have, and then a new generation, whole or not at all. Of two copies of a
-/// store, only one can go on publishing: the other one is refused. Endpoint and credentials come from the environment:
-/// AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT and so on. Needs a build with the feature remote.
+/// Uploads the files that the last generation there does not have, and then a new generation, whole or not at
+/// all. Of two copies of a store, only one can go on publishing: the other one is refused. Endpoint and
+/// credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT
+/// and so on. Needs a build with the feature remote.
 #[derive(clap::Args)]
 pub struct Args {
     /// Where to: s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY
     url: String,
-    /// Then remove generations that were replaced this long ago, such as 90m, 24h or 7d, and the files that only they have. Must exceed the
-    /// time that publishing takes
+    /// Then remove generations that were replaced this long ago, such as 90m, 24h or 7d, and the files that
+    /// only they have. Must exceed the time that publishing takes
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     collect: Option<Duration>,
     /// Replace generations that this directory does not descend from. Their writer can publish no more

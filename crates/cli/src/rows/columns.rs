@@ -104,9 +104,10 @@ impl ColumnChoice {
         };
         let key = if self.key.is_empty() { vec![0] } else { indexes(&self.key)? };
         let value_is_rest = self.value.is_empty();
-        let value = match value_is_rest {
-            true => (0..width).filter(|index| !key.contains(index)).collect(),
-            false => indexes(&self.value)?,
+        let value = if value_is_rest {
+            (0..width).filter(|index| !key.contains(index)).collect()
+        } else {
+            indexes(&self.value)?
         };
         Ok(FoundColumns { width, key, value, value_is_rest })
     }

@@ -1,7 +1,8 @@
 //! The text form of a key or value: what `scan` prints and `load --format scan` reads back, byte for byte.
 //!
-//! Backslash, TAB, LF and CR are `\\`, `\t`, `\n`, `\r`. Every other control character (C1 included: they drive terminals too) and
-//! every byte that is not part of valid UTF-8 is written as `\xHH`. Everything else is left as it is.
+//! Backslash, TAB, LF and CR are `\\`, `\t`, `\n`, `\r`. Every other control character (C1 included: they
+//! drive terminals too) and every byte that is not part of valid UTF-8 is written as `\xHH`. Everything else
+//! is left as it is.
 
 use std::io::{self, Write};
 
@@ -34,8 +35,8 @@ fn write_hex(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     bytes.iter().try_for_each(|b| write!(out, "\\x{b:02x}"))
 }
 
-/// Reads the text form back. Bytes that [`write_escaped`] would have escaped are accepted unescaped, but a backslash must begin an
-/// escape. The error says what is wrong and where.
+/// Reads the text form back. Bytes that [`write_escaped`] would have escaped are accepted unescaped, but a
+/// backslash must begin an escape. The error says what is wrong and where.
 pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text;

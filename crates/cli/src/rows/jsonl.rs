@@ -1,6 +1,7 @@
 //! `--format jsonl`: one JSON object per line.
 //!
-//! Without `--key`, lines have the form that `scan --json` prints: `key` or `key_hex`, and `value` or `value_hex` or neither.
+//! Without `--key`, lines have the form that `scan --json` prints: `key` or `key_hex`, and `value` or
+//! `value_hex` or neither.
 
 use super::columns::ColumnChoice;
 use super::source::{LineReader, Row, RowError, Rows};

@@ -1,4 +1,5 @@
-//! Files of rows that `sidebloom load` reads, one module per format, and the text form that `sidebloom scan` prints.
+//! Files of rows that `sidebloom load` reads, one module per format, and the text form that `sidebloom scan`
+//! prints.
 
 mod columns;
 pub mod csv;

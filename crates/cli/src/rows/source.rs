@@ -39,8 +39,8 @@ pub trait Rows {
     fn next(&mut self, row: &mut Row) -> Result<bool, RowError>;
 }
 
-/// Longest line, in bytes: the largest key and value with every byte written as `\u00XX`. Without this limit, a file without line
-/// ends would be read into memory as a whole.
+/// Longest line, in bytes: the largest key and value with every byte written as `\u00XX`. Without this limit,
+/// a file without line ends would be read into memory as a whole.
 pub const MAX_LINE_BYTES: usize = 6 * (sidebloom::MAX_KEY_BYTES + sidebloom::MAX_VALUE_BYTES);
 
 /// Reads a file line by line, counting.

@@ -1,7 +1,8 @@
 //! One connection: reads, executes, replies, one request after another.
 //!
-//! A client cannot delay others: the server reads nothing from it while its replies wait to be sent or its changes to be written, and
-//! the size of an unfinished request is bounded. An idle connection holds no buffer, so that ten thousand of them cost little.
+//! A client cannot delay others: the server reads nothing from it while its replies wait to be sent or its
+//! changes to be written, and the size of an unfinished request is bounded. An idle connection holds no
+//! buffer, so that ten thousand of them cost little.
 
 use super::command::{Action, Call, Command, ItemArgs, ItemOp};
 use super::pending::{PendingCommands, ReplyShape};
@@ -114,9 +115,10 @@ impl Connection<'_> {
 
     /// Waits for bytes. Returns whether more may be waiting.
     async fn receive(&mut self, stopped: Pin<&mut impl Future<Output = ()>>) -> Result<bool, End> {
-        let deadline = match self.session.is_allowed {
-            true => self.server.settings.idle_timeout.map(|idle| Instant::now() + idle),
-            false => Some(self.since + LOGIN_TIMEOUT),
+        let deadline = if self.session.is_allowed {
+            self.server.settings.idle_timeout.map(|idle| Instant::now() + idle)
+        } else {
+            Some(self.since + LOGIN_TIMEOUT)
         };
         let (stream, input) = (&mut self.stream, &mut self.input);
         let read = async {
@@ -151,7 +153,8 @@ impl Connection<'_> {
                     Ok(())
                 }
                 _ => {
-                    self.transaction = None; // RESET and QUIT end a transaction; with other commands there is none here.
+                    // RESET and QUIT end a transaction; with other commands there is none here.
+                    self.transaction = None;
                     self.run(command, &args).await
                 }
             },
@@ -370,8 +373,8 @@ impl Connection<'_> {
         Ok(())
     }
 
-    /// Sends an error and closes the connection. Input is read and discarded for a moment: closing with unread input would make the
-    /// client's system drop the reply.
+    /// Sends an error and closes the connection. Input is read and discarded for a moment: closing with
+    /// unread input would make the client's system drop the reply.
     async fn disconnect<T>(&mut self, why: &str) -> Result<T, End> {
         self.replies.error(why);
         self.flush().await?;

@@ -24,8 +24,8 @@ fn filters(stats: &GuardStats) -> u64 {
 
 /// `BF.INFO name [CAPACITY | SIZE | FILTERS | ITEMS | EXPANSION]`
 ///
-/// The guard grows with its keys, so its capacity is their number, and its expansion rate is null, as for a Redis filter that does not
-/// scale.
+/// The guard grows with its keys, so its capacity is their number, and its expansion rate is null, as for a
+/// Redis filter that does not scale.
 pub fn bloom_info(call: &mut Call<'_>) {
     let stats = call.server.guard.stats();
     let fields = [

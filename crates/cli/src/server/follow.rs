@@ -1,4 +1,5 @@
-//! Follows a PostgreSQL table while the guard serves, in a separate thread, since the PostgreSQL client has its own runtime.
+//! Follows a PostgreSQL table while the guard serves, in a separate thread, since the PostgreSQL client has
+//! its own runtime.
 
 use crate::context::Failure;
 use sidebloom::guard::Guard;
@@ -67,7 +68,8 @@ pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failu
                     );
                 }
                 FollowEvent::Waiting => {}
-                FollowEvent::CaughtUp => drop(caught_up.send(())), // The receiver is gone after the first event.
+                // The receiver is gone after the first event.
+                FollowEvent::CaughtUp => drop(caught_up.send(())),
                 event => tracing::info!(?event, "followed"),
             }
             match stopped.try_recv() {

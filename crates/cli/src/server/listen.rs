@@ -22,7 +22,8 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Descriptors other than connections: the guard's, the listener's, the runtime's.
 const OTHER_FILES: u64 = 256;
 
-/// Raises the limit of open files as far as possible without privileges. Returns how many clients fit, at most `wanted`.
+/// Raises the limit of open files as far as possible without privileges. Returns how many clients fit, at
+/// most `wanted`.
 pub fn make_room(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -76,8 +77,8 @@ impl Signals {
     }
 }
 
-/// Serves until a signal arrives or the follower fails, then lets every connection finish the requests it received. Returns the
-/// follower's failure.
+/// Serves until a signal arrives or the follower fails, then lets every connection finish the requests it
+/// received. Returns the follower's failure.
 pub async fn run(
     listener: TcpListener,
     server: Arc<Server>,

@@ -1,9 +1,11 @@
 //! `MULTI`, `EXEC` and `DISCARD`: what redis-py's `pipeline()` sends.
 //!
-//! 1. After `MULTI`, commands are queued, and each is answered with `QUEUED`. An unknown command, or one with a wrong number of
-//!    arguments, is rejected immediately and aborts the transaction: `EXEC` replies `EXECABORT` and executes nothing.
-//! 2. `EXEC` executes the commands in order and replies with an array of their replies. A command that fails has an error in the array;
-//!    the others are executed nevertheless. Consecutive changes are one atomic write of the guard.
+//! 1. After `MULTI`, commands are queued, and each is answered with `QUEUED`. An unknown command, or one with
+//!    a wrong number of arguments, is rejected immediately and aborts the transaction: `EXEC` replies
+//!    `EXECABORT` and executes nothing.
+//! 2. `EXEC` executes the commands in order and replies with an array of their replies. A command that fails
+//!    has an error in the array; the others are executed nevertheless. Consecutive changes are one atomic
+//!    write of the guard.
 //!
 //! Other clients may be served between the commands of a transaction. There is no `WATCH`.
 

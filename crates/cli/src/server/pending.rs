@@ -1,5 +1,5 @@
-//! A batch of consecutive commands of one connection: queries whose filter lines are prefetched together, or changes applied as one
-//! write.
+//! A batch of consecutive commands of one connection: queries whose filter lines are prefetched together, or
+//! changes applied as one write.
 
 use super::command::ItemOp;
 use super::replies::Replies;

@@ -152,14 +152,18 @@ fn set_name(call: &mut Call<'_>, name: &[u8]) -> bool {
     is_fine
 }
 
-/// `CLIENT SETNAME | GETNAME | SETINFO | ID | INFO | NO-EVICT | NO-TOUCH`: what client libraries send when they connect.
+/// `CLIENT SETNAME | GETNAME | SETINFO | ID | INFO | NO-EVICT | NO-TOUCH`: what client libraries send when
+/// they connect.
 pub fn client(call: &mut Call<'_>) {
     match call.args {
         [_, word] if word.eq_ignore_ascii_case(b"ID") => call.replies.int(call.session.id),
-        [_, word] if word.eq_ignore_ascii_case(b"GETNAME") => match call.session.name.is_empty() {
-            true => call.replies.null(),
-            false => call.replies.bulk(&call.session.name),
-        },
+        [_, word] if word.eq_ignore_ascii_case(b"GETNAME") => {
+            if call.session.name.is_empty() {
+                call.replies.null()
+            } else {
+                call.replies.bulk(&call.session.name)
+            }
+        }
         [_, word] if word.eq_ignore_ascii_case(b"INFO") => {
             let name = String::from_utf8_lossy(&call.session.name);
             let resp = if call.replies.resp3 { 3 } else { 2 };
@@ -174,9 +178,10 @@ pub fn client(call: &mut Call<'_>) {
         // Only meaningful where connections are listed or data is evicted.
         [_, word, _, _] if word.eq_ignore_ascii_case(b"SETINFO") => call.replies.simple("OK"),
         [_, word, _] if word.eq_ignore_ascii_case(b"NO-EVICT") || word.eq_ignore_ascii_case(b"NO-TOUCH") => {
-            match call.is(2, "ON") || call.is(2, "OFF") {
-                true => call.replies.simple("OK"),
-                false => call.replies.error("ERR syntax error"),
+            if call.is(2, "ON") || call.is(2, "OFF") {
+                call.replies.simple("OK")
+            } else {
+                call.replies.error("ERR syntax error")
             }
         }
         _ => call.unknown_subcommand(),

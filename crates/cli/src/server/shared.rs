@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
-/// Bytes of unfinished requests over all connections. Beyond this, a client with a large request is told to try again.
+/// Bytes of unfinished requests over all connections. Beyond this, a client with a large request is told to
+/// try again.
 const REQUESTS_BYTES_MAX: usize = 256 << 20;
 
 /// How the server treats its clients.
@@ -15,7 +16,8 @@ pub struct Settings {
     pub name: Vec<u8>,
     /// The password that clients must give, if any.
     pub password: Option<Vec<u8>>,
-    /// The guard follows a database. Clients cannot change it then, or a change that arrives both ways would count twice.
+    /// The guard follows a database. Clients cannot change it then, or a change that arrives both ways would
+    /// count twice.
     pub is_followed: bool,
     /// A client that sends nothing for this long is disconnected.
     pub idle_timeout: Option<Duration>,

@@ -34,7 +34,8 @@ fn a_published_guard_is_checked_by_its_url_and_another_copy_is_refused() {
     sandbox.ok(&["guard", "insert", &guard, "Freebird"]);
     let second = sandbox.ok(&["guard", "publish", &guard, &url, "--collect", "0"]);
     assert!(
-        second.starts_with("state 2: 1 filters uploaded") && second.contains("removed 2 old"), // With its manifest.
+        // With its manifest.
+        second.starts_with("state 2: 1 filters uploaded") && second.contains("removed 2 old"),
         "{second}"
     );
     assert_eq!((check("Freebird", &[]).code, check("Zombie", &[]).code), (0, 0));

@@ -163,7 +163,8 @@ fn a_client_that_vanished_is_looked_for_by_the_system() {
     let server = Server::start(dir.path(), &[]);
     let mut client = server.connect();
     assert_eq!(client.ask("PING"), "+PONG");
-    // In /proc/net/tcp the second field is the local address, the fourth the state (01: established), the sixth the timer (02: keepalive).
+    // In /proc/net/tcp the second field is the local address, the fourth the state (01: established), the
+    // sixth the timer (02: keepalive).
     let local = format!("0100007F:{:04X}", server.address.port());
     let has_timer = || {
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();

@@ -6,7 +6,8 @@ use std::process::Command;
 
 use crate::sandbox::Sandbox;
 
-/// The commands after `$ ` in the README, each with the output that it shows below, if any. Those of Cargo are left out.
+/// The commands after `$ ` in the README, each with the output that it shows below, if any. Those of Cargo
+/// are left out.
 fn commands(readme: &str) -> Vec<(&str, String)> {
     let mut found: Vec<(&str, String)> = Vec::new();
     let mut in_console = false;

@@ -1,4 +1,5 @@
-//! Starts the real server and talks to it over a socket, with a client of its own: nothing but the standard library.
+//! Starts the real server and talks to it over a socket, with a client of its own: nothing but the standard
+//! library.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -110,7 +111,8 @@ impl Client {
         self.reply()
     }
 
-    /// The next reply in one line: a status or error as it is sent, `"text"`, `:1`, `#t`, `nil`, `[array]`, `{map}`, `<set>`.
+    /// The next reply in one line: a status or error as it is sent, `"text"`, `:1`, `#t`, `nil`, `[array]`,
+    /// `{map}`, `<set>`.
     pub fn reply(&mut self) -> String {
         self.try_reply().unwrap_or_else(|| panic!("the connection is closed"))
     }

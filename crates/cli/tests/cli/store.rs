@@ -198,7 +198,8 @@ fn compact_drops_what_was_deleted() {
 
 #[test]
 fn compact_takes_keys_from_the_first_on_and_before_the_last() {
-    // Two segments on level 0 that do not overlap: keys b to d, and keys m to o. The older one is larger, so they stay when idle.
+    // Two segments on level 0 that do not overlap: keys b to d, and keys m to o. The older one is larger, so
+    // they stay when idle.
     let sandbox = Sandbox::new();
     let db = sidebloom::Db::open(sandbox.store()).unwrap();
     for (keys, value_bytes) in [(["b", "c", "d"], 1000), (["m", "n", "o"], 10)] {

@@ -1,4 +1,5 @@
-//! The blocked Bloom filter with inserts through shared references: for a memtable, or for a guard's new keys.
+//! The blocked Bloom filter with inserts through shared references: for a memtable, or for a guard's new
+//! keys.
 
 use super::bits::positions;
 use super::sizing;
@@ -12,9 +13,10 @@ use std::sync::atomic::Ordering::Relaxed;
 
 /// A Bloom filter of fixed size that many threads can insert into and probe at once.
 ///
-/// **Ordering.** All accesses are relaxed: a probe is guaranteed to see the inserts that *happen before* it. A memtable therefore
-/// inserts the hash of a key first and then publishes the entry with a release store; a thread that acquires the entry's sequence
-/// number sees the bits. A probe that races with an insert may return either verdict.
+/// **Ordering.** All accesses are relaxed: a probe is guaranteed to see the inserts that *happen before* it.
+/// A memtable therefore inserts the hash of a key first and then publishes the entry with a release store; a
+/// thread that acquires the entry's sequence number sees the bits. A probe that races with an insert may
+/// return either verdict.
 ///
 /// Inserting more keys than planned only raises the false-positive rate.
 pub struct AtomicBloom {
@@ -26,8 +28,8 @@ impl AtomicBloom {
     /// An empty filter sized for `keys` keys at `bits_per_key`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for bits per key outside the limits of [`sizing`];
-    /// [`Error::TooManyKeys`](crate::Error::TooManyKeys).
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for bits per key outside the limits of
+    /// [`sizing`]; [`Error::TooManyKeys`](crate::Error::TooManyKeys).
     pub fn new(keys: u64, bits_per_key: f64) -> Result<Self> {
         let count = sizing::lines_for(keys, bits_per_key)?;
         let lines: Box<[AtomicLine]> = std::iter::repeat_with(AtomicLine::default).take(count).collect();
@@ -40,7 +42,8 @@ impl AtomicBloom {
         let AtomicLine(words) = &self.lines[line_of(hash, self.lines.len())];
         for p in positions(hash, self.k) {
             let bit = 1 << (p % 64);
-            // The bits of a key that is written again are already set, and a load is far cheaper than a locked write.
+            // The bits of a key that is written again are already set, and a load is far cheaper than a
+            // locked write.
             if words[p / 64].load(Relaxed) & bit == 0 {
                 words[p / 64].fetch_or(bit, Relaxed);
             }
@@ -58,7 +61,8 @@ impl AtomicBloom {
     pub fn probe(&self, hash: u64) -> Verdict {
         let AtomicLine(words) = &self.lines[line_of(hash, self.lines.len())];
         let bit = |p: usize| words[p / 64].load(Relaxed) >> (p % 64);
-        // Four bits at a time: absent keys rarely pass the first four, and a branch for each bit would be mispredicted often.
+        // Four bits at a time: absent keys rarely pass the first four, and a branch for each bit would be
+        // mispredicted often.
         let mut positions = positions(hash, self.k);
         loop {
             let mut four = positions.by_ref().take(4).peekable();
@@ -71,8 +75,8 @@ impl AtomicBloom {
         }
     }
 
-    /// Forgets all keys and gives the memory of a large filter back to the kernel. The filter can be used on. A probe meanwhile may return either
-    /// verdict.
+    /// Forgets all keys and gives the memory of a large filter back to the kernel. The filter can be used on.
+    /// A probe meanwhile may return either verdict.
     pub fn clear(&self) {
         let zero = zero_pages(&self.lines);
         for (_, AtomicLine(words)) in self.lines.iter().enumerate().filter(|(at, _)| !zero.contains(at)) {

@@ -3,7 +3,8 @@
 /// The most bits that a key may set: the 32-bit lanes of a line.
 pub const MAX_K: u32 = 16;
 
-/// Pairs of odd 16-bit numbers without structure: the first digits of the fraction of π in base 2¹⁶, made odd.
+/// Pairs of odd 16-bit numbers without structure: the first digits of the fraction of π in base 2¹⁶, made
+/// odd.
 pub(super) const MULTIPLIERS: [u32; MAX_K as usize] = [
     0x243f_6a89,
     0x85a3_08d3,
@@ -23,7 +24,8 @@ pub(super) const MULTIPLIERS: [u32; MAX_K as usize] = [
     0xb547_0917,
 ];
 
-/// The `k` bits of a hash, as positions in its line. This is the definition; the vector code computes the same positions.
+/// The `k` bits of a hash, as positions in its line. This is the definition; the vector code computes the
+/// same positions.
 #[inline]
 pub(super) fn positions(hash: u64, k: u32) -> impl Iterator<Item = usize> {
     let product = |a: u64, b: u32| ((a as u32 & 0xffff) * (b & 0xffff)) >> 16;

@@ -2,8 +2,8 @@
 
 use super::bits::{MAX_K, MULTIPLIERS};
 
-/// The multipliers of `K` bits, padded with copies of the first: vector code tests a bit twice rather than count which of its lanes
-/// matter. `K` is at least 1.
+/// The multipliers of `K` bits, padded with copies of the first: vector code tests a bit twice rather than
+/// count which of its lanes matter. `K` is at least 1.
 pub(super) struct Padded<const K: usize>;
 
 impl<const K: usize> Padded<K> {
@@ -18,7 +18,8 @@ impl<const K: usize> Padded<K> {
     };
 }
 
-/// Defines `all_set`, compiled with `$features`, around the module's `eight`, which tests the bits of eight multipliers.
+/// Defines `all_set`, compiled with `$features`, around the module's `eight`, which tests the bits of eight
+/// multipliers.
 macro_rules! all_set_by_eights {
     ($features:literal) => {
         #[inline]

@@ -1,7 +1,8 @@
 //! The entry points of each instruction set.
 
-/// Defines the two functions of a [`ProbeFns`](crate::probe_fns::ProbeFns), compiled with `$features`. The module provides `all_set`, which
-/// tells whether all `K` bits of a hash are set in its line. Without any lines, every hash may have been added.
+/// Defines the two functions of a [`ProbeFns`](crate::probe_fns::ProbeFns), compiled with `$features`. The
+/// module provides `all_set`, which tells whether all `K` bits of a hash are set in its line. Without any
+/// lines, every hash may have been added.
 macro_rules! entry_points {
     ($($features:literal)?) => {
         /// Whether some of the bits of a hash are not set in its line.

@@ -4,7 +4,8 @@ use super::bits::MAX_K;
 use crate::isa::{Isa, on_isa};
 use crate::probe_fns::ProbeFns;
 
-/// The functions of a module for `k` bits. There are only [`MAX_K`] multipliers, so a larger `k` sets no further bits.
+/// The functions of a module for `k` bits. There are only [`MAX_K`] multipliers, so a larger `k` sets no
+/// further bits.
 macro_rules! for_k {
     ($module:ident, $k:expr, $($each:literal)*) => {
         match $k {
@@ -22,7 +23,8 @@ macro_rules! for_k {
     };
 }
 
-/// The functions that tell whether all `k` bits of a hash are set in its line. Without any lines or bits, nothing is denied.
+/// The functions that tell whether all `k` bits of a hash are set in its line. Without any lines or bits,
+/// nothing is denied.
 pub(crate) fn probe_fns(isa: Isa, k: u32) -> ProbeFns {
     on_isa!(isa, module => for_k!(module, k, 0 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15))
 }

@@ -6,7 +6,8 @@ use crate::line::Line;
 
 entry_points!();
 
-/// Whether all `K` bits of the hash are set in its line. No early exit: its branch would be mispredicted half of the time.
+/// Whether all `K` bits of the hash are set in its line. No early exit: its branch would be mispredicted half
+/// of the time.
 #[inline]
 fn all_set<const K: usize>(line: &Line, hash: u64) -> bool {
     positions(hash, K as u32).fold(1, |all, p| all & (line[p / 8] >> (p % 8))) & 1 == 1

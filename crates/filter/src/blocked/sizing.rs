@@ -1,14 +1,16 @@
 //! Sizing of blocked Bloom filters: lines, bits per key and computed false-positive rates.
 //!
-//! A line of B = 512 bits gets each of `n` keys with probability 1/lines, and each key sets `k` bits drawn with
-//! replacement. (For many lines, the number of keys in a line is the Poisson load of Putze, Sanders, Singler, "Cache-,
-//! Hash- and Space-Efficient Bloom Filters", 2007, eq. 3. Here it is binomial, so that filters of one line are right
-//! too.) A probe of an absent key draws `k` bits as well and is a false positive when all are set.
+//! A line of B = 512 bits gets each of `n` keys with probability 1/lines, and each key sets `k` bits drawn
+//! with replacement. (For many lines, the number of keys in a line is the Poisson load of Putze, Sanders,
+//! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, eq. 3. Here it is binomial, so that
+//! filters of one line are right too.) A probe of an absent key draws `k` bits as well and is a false
+//! positive when all are set.
 //!
-//! The usual inner term (1 − (1 − 1/B)^(ik))^k treats the bits as independent, and is a few per cent low in lines this small
-//! (Bose et al., "On the false-positive rate of Bloom filters", 2008). By inclusion and exclusion over the `d` distinct bits of the
-//! probe, a line of `i` keys has them all set with probability Σ_j (−1)^j C(d,j) (1 − j/B)^(ik), and the sum over the loads `i`
-//! then has a closed form, because the binomial's generating function is E\[z^i\] = (1 − (1 − z)/lines)^n:
+//! The usual inner term (1 − (1 − 1/B)^(ik))^k treats the bits as independent, and is a few per cent low in
+//! lines this small (Bose et al., "On the false-positive rate of Bloom filters", 2008). By inclusion and
+//! exclusion over the `d` distinct bits of the probe, a line of `i` keys has them all set with probability
+//! Σ_j (−1)^j C(d,j) (1 − j/B)^(ik), and the sum over the loads `i` then has a closed form, because the
+//! binomial's generating function is E\[z^i\] = (1 − (1 − z)/lines)^n:
 //!
 //! FPR = Σ_d P(d) Σ_j (−1)^j C(d,j) (1 − (1 − (1 − j/B)^k) / lines)^n
 //!
@@ -24,7 +26,8 @@ pub const MIN_BITS_PER_KEY: f64 = 2.0;
 /// The most bits per key. With more, the filter is hardly smaller than the keys.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
-/// Rates below this are lost in the rounding of the alternating sum: 2^−53 times its largest binomial, with a margin.
+/// Rates below this are lost in the rounding of the alternating sum: 2^−53 times its largest binomial, with a
+/// margin.
 const RATE_FLOOR: f64 = 1e-11;
 
 /// The false-positive rate (0 to 1) of `lines` lines that hold `keys` distinct keys with `k` bits each.
@@ -76,8 +79,8 @@ pub fn best_k(keys: u64, lines: u64) -> u32 {
 /// The number of lines for `keys` keys at `bits_per_key`, rounded up; at least one.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for bits per key outside [`MIN_BITS_PER_KEY`] to [`MAX_BITS_PER_KEY`]; [`Error::TooManyKeys`] for more than
-/// [`MAX_LINES`].
+/// [`Error::InvalidArgument`] for bits per key outside [`MIN_BITS_PER_KEY`] to [`MAX_BITS_PER_KEY`];
+/// [`Error::TooManyKeys`] for more than [`MAX_LINES`].
 pub fn lines_for(keys: u64, bits_per_key: f64) -> Result<usize> {
     if !(MIN_BITS_PER_KEY..=MAX_BITS_PER_KEY).contains(&bits_per_key) {
         return Err(Error::InvalidArgument(format!(

@@ -2,7 +2,7 @@ use super::bits::positions;
 use super::*;
 use crate::hash::hash_key;
 use crate::line::line_of;
-use crate::sized::sized;
+use crate::test_length::sized;
 use crate::*;
 use proptest::prelude::*;
 
@@ -65,7 +65,8 @@ fn no_lines_deny_nothing_and_neither_do_no_bits() {
 #[test]
 fn measured_rate_is_within_three_per_cent_of_the_theory() {
     let members = hashes(0..400_000);
-    // Enough probes that chance moves the measurement by one per cent at most: two standard deviations of 40,000 hits, or one of 10,000.
+    // Enough probes that chance moves the measurement by one per cent at most: two standard deviations of
+    // 40,000 hits, or one of 10,000.
     let (widths, hits) =
         sized((&[6.0, 10.0, 16.0][..], 10_000.0), (&[6.0, 8.0, 10.0, 12.0, 16.0, 20.0], 40_000.0));
     for &bits_per_key in widths {

@@ -1,14 +1,14 @@
 //! Set algebra on filters: union, intersection, sizes and overlap.
 //!
-//! The OR of two filters with the same plan is bit for bit the filter of the union. Their AND holds every key of the
-//! intersection, and more bits than a filter of just the intersection; its rate is at most that of either. Sizes are
-//! estimated from the bits set, X of m (Swamidass and Baldi, "Mathematical Correction for Fingerprint Similarity
-//! Measures to Improve Chemical Retrieval", 2007):
+//! The OR of two filters with the same plan is bit for bit the filter of the union. Their AND holds every key
+//! of the intersection, and more bits than a filter of just the intersection; its rate is at most that of
+//! either. Sizes are estimated from the bits set, X of m (Swamidass and Baldi, "Mathematical Correction for
+//! Fingerprint Similarity Measures to Improve Chemical Retrieval", 2007):
 //!
 //! > n* = −(m/k) ln(1 − X/m)
 //!
-//! The intersection follows by inclusion and exclusion, n*(A) + n*(B) − n*(A ∪ B), because the bits of the AND would also count those
-//! that coincide by chance.
+//! The intersection follows by inclusion and exclusion, n*(A) + n*(B) − n*(A ∪ B), because the bits of the
+//! AND would also count those that coincide by chance.
 
 use super::bloom::{Bloom, Plan, ones, words};
 use super::shape::Shape;
@@ -42,7 +42,8 @@ fn estimate(shape: Shape, ones: u64) -> f64 {
 }
 
 impl Bloom {
-    /// The number of distinct keys, estimated from the bits (Swamidass and Baldi); infinite if all bits are set.
+    /// The number of distinct keys, estimated from the bits (Swamidass and Baldi); infinite if all bits are
+    /// set.
     pub fn estimated_keys(&self) -> f64 {
         estimate(self.plan.shape, self.ones())
     }
@@ -104,9 +105,10 @@ impl Bloom {
             format!("{} bits, k {}, {hash:?}", shape.bits(), shape.hashes())
         };
         let (left, right) = (describe(&self.plan), describe(&other.plan));
-        let what = match left == right {
-            true => format!("both have {left}, but the keys differ"),
-            false => format!("one has {left}, the other {right}"),
+        let what = if left == right {
+            format!("both have {left}, but the keys differ")
+        } else {
+            format!("one has {left}, the other {right}")
         };
         Err(Error::Mismatch { what })
     }

@@ -94,7 +94,8 @@ impl AnyFilter {
     /// Adds many keys, in order, prefetching their lines.
     ///
     /// # Errors
-    /// The errors of [`insert`](Self::insert) for the first key that is refused. The keys before it have been added.
+    /// The errors of [`insert`](Self::insert) for the first key that is refused. The keys before it have been
+    /// added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
         if let AnyFilter::Lines(filter) = self {
             return filter.insert_many(keys);
@@ -106,7 +107,8 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Takes back one insert of a key. Returns `false` if the key was certainly not there. See [`CountingBloom::remove`].
+    /// Takes back one insert of a key. Returns `false` if the key was certainly not there. See
+    /// [`CountingBloom::remove`].
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for every kind except the counting one.

@@ -13,16 +13,18 @@ pub struct Plan {
     pub shape: Shape,
     /// The hash of keys, with its seed or key.
     pub hash: HashFunction,
-    /// The false-positive rate that the filter may reach, 0 to 1. It determines the capacity, and does not affect the bits.
+    /// The false-positive rate that the filter may reach, 0 to 1. It determines the capacity, and does not
+    /// affect the bits.
     pub fpr: f64,
 }
 
 impl Plan {
-    /// The smallest filter for `keys` keys at a false-positive rate of `fpr`, with the default hash and seed 0.
+    /// The smallest filter for `keys` keys at a false-positive rate of `fpr`, with the default hash and
+    /// seed 0.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
-    /// [`Error::TooManyKeys`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not
+    /// below 1; [`Error::TooManyKeys`].
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         let shape = Shape::for_keys(keys, fpr)?;
         Ok(Plan { shape, hash: HashFunction::default(), fpr })
@@ -67,11 +69,12 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with the default hash and seed 0.
+    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with the default hash and
+    /// seed 0.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
-    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not
+    /// below 1; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         Bloom::with_plan(Plan::new(keys, fpr)?)
     }
@@ -127,8 +130,8 @@ impl Bloom {
         &self.plan
     }
 
-    /// The number of inserts that changed the filter: the distinct keys, minus the few that were false positives when they were inserted.
-    /// After set algebra, an estimate.
+    /// The number of inserts that changed the filter: the distinct keys, minus the few that were false
+    /// positives when they were inserted. After set algebra, an estimate.
     pub fn keys(&self) -> u64 {
         self.keys
     }

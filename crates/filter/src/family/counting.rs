@@ -15,14 +15,15 @@ const SATURATED: u8 = 15;
 /// Counters per line.
 pub(crate) const COUNTERS_PER_LINE: u64 = (LINE_BITS / COUNTER_BITS) as u64;
 
-/// A counting Bloom filter (Fan, Cao, Almeida, Broder, "Summary Cache: A Scalable Wide-Area Web Cache Sharing Protocol", 2000): four
-/// times the memory of a [`Bloom`], to support [`remove`](Self::remove). A key that was inserted twice must be removed twice.
+/// A counting Bloom filter (Fan, Cao, Almeida, Broder, "Summary Cache: A Scalable Wide-Area Web Cache Sharing
+/// Protocol", 2000): four times the memory of a [`Bloom`], to support [`remove`](Self::remove). A key that
+/// was inserted twice must be removed twice.
 ///
 /// # Saturation
-/// A counter stops at 15 and never decreases again. Otherwise, later removals could take it to zero while keys still need it, which would
-/// be a false negative. A saturated counter costs at most a little of the false-positive rate. In a full filter with the best `k`, a
-/// counter saturates with probability 1.4 × 10⁻¹⁴ ([`expected_saturated`](Self::expected_saturated)), unless the same key is inserted
-/// repeatedly.
+/// A counter stops at 15 and never decreases again. Otherwise, later removals could take it to zero while
+/// keys still need it, which would be a false negative. A saturated counter costs at most a little of the
+/// false-positive rate. In a full filter with the best `k`, a counter saturates with probability 1.4 × 10⁻¹⁴
+/// ([`expected_saturated`](Self::expected_saturated)), unless the same key is inserted repeatedly.
 ///
 /// ```
 /// use sidebloom_filter::{CountingBloom, Verdict};
@@ -42,13 +43,14 @@ pub struct CountingBloom {
 }
 
 impl CountingBloom {
-    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with a new secret hash key ([`HashFunction::secret`]). To
-    /// combine filters, create them [with one plan](Self::with_plan), for example the [`plan`](Self::plan) of the first.
+    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with a new secret hash key
+    /// ([`HashFunction::secret`]). To combine filters, create them [with one plan](Self::with_plan), for
+    /// example the [`plan`](Self::plan) of the first.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
-    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`]; [`Error::Io`] if the operating system provides no random
-    /// numbers.
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not
+    /// below 1; [`Error::TooManyKeys`]; [`Error::OutOfMemory`]; [`Error::Io`] if the operating system
+    /// provides no random numbers.
     pub fn new(keys: u64, fpr: f64) -> Result<Self> {
         CountingBloom::with_plan(Plan { hash: HashFunction::secret()?, ..Plan::new(keys, fpr)? })
     }
@@ -85,9 +87,9 @@ impl CountingBloom {
 
     /// Takes back one insert of a key. Returns `false`, without a change, if the key was certainly not there.
     ///
-    /// Remove only keys that were inserted. Removing a false positive takes counts from other keys, which the filter may then deny although
-    /// they are there. The filter cannot detect this. Without the secret key of the hash, nobody can choose such keys; by chance, a share
-    /// of `fpr` of all keys are such keys.
+    /// Remove only keys that were inserted. Removing a false positive takes counts from other keys, which the
+    /// filter may then deny although they are there. The filter cannot detect this. Without the secret key of
+    /// the hash, nobody can choose such keys; by chance, a share of `fpr` of all keys are such keys.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> bool {
         let key = key.as_ref();
         if self.contains(key) == Verdict::Absent {
@@ -142,7 +144,8 @@ impl CountingBloom {
         self.counters().filter(|&counter| counter > 0).count() as u64
     }
 
-    /// The false-positive rate (0 to 1) of the current counters: the share of nonzero counters to the power k.
+    /// The false-positive rate (0 to 1) of the current counters: the share of nonzero counters to the power
+    /// k.
     pub fn fpr(&self) -> f64 {
         (self.ones() as f64 / self.plan.shape.bits() as f64).powi(self.plan.shape.hashes() as i32)
     }
@@ -152,11 +155,13 @@ impl CountingBloom {
         self.counters().filter(|&counter| counter == SATURATED).count() as u64
     }
 
-    /// The expected number of saturated counters after `keys` distinct keys: m × P(X ≥ 15), for X binomial with kn draws at 1/m.
+    /// The expected number of saturated counters after `keys` distinct keys: m × P(X ≥ 15), for X binomial
+    /// with kn draws at 1/m.
     pub fn expected_saturated(&self, keys: u64) -> f64 {
         let m = self.plan.shape.bits() as f64;
         let draws = keys as f64 * f64::from(self.plan.shape.hashes());
-        // Poisson with the same mean, with an error of the order 1/m. Each term is the one before it times λ/i.
+        // Poisson with the same mean, with an error of the order 1/m. Each term is the one before it times
+        // λ/i.
         let mean = draws / m;
         let at_limit = (1..=u32::from(SATURATED)).fold((-mean).exp(), |p, i| p * mean / f64::from(i));
         let tail = (1..200u32).scan(at_limit, |p, i| {

@@ -1,8 +1,9 @@
 //! Folding: halving a filter that is larger than its keys need.
 //!
-//! Every position p becomes p mod m/2: the upper half of the bits is ORed onto the lower half. Because (x mod m) mod m/2 is x mod m/2,
-//! the result is bit for bit the filter that would have been built with m/2 bits. Its rate is [`Shape::fpr`](super::Shape::fpr) of
-//! the half with the same `k` (each halving makes that `k` too large by about one, compared with a new filter).
+//! Every position p becomes p mod m/2: the upper half of the bits is ORed onto the lower half. Because (x mod
+//! m) mod m/2 is x mod m/2, the result is bit for bit the filter that would have been built with m/2 bits.
+//! Its rate is [`Shape::fpr`](super::Shape::fpr) of the half with the same `k` (each halving makes that `k`
+//! too large by about one, compared with a new filter).
 
 use super::bloom::{Bloom, Plan};
 use super::shape::check_fpr;
@@ -28,8 +29,8 @@ impl Bloom {
         Ok(Bloom { plan: Plan { shape, ..self.plan }, keys: self.keys, lines })
     }
 
-    /// The smallest fold whose predicted false-positive rate for its keys is at most `fpr`, which becomes its rate. A filter that cannot
-    /// be halved at that rate is returned unchanged, with its old rate.
+    /// The smallest fold whose predicted false-positive rate for its keys is at most `fpr`, which becomes its
+    /// rate. A filter that cannot be halved at that rate is returned unchanged, with its old rate.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1.

@@ -5,13 +5,14 @@ use crate::error::Result;
 use crate::hash::{KeyHash, KeyHasher, hash_key_128};
 use std::fmt;
 
-/// The 128-bit hash function that the positions of a key come from, with its seed or secret key. Two filters can be combined only if
-/// they have the same one.
+/// The 128-bit hash function that the positions of a key come from, with its seed or secret key. Two filters
+/// can be combined only if they have the same one.
 ///
 /// # Chosen keys
-/// An attacker who knows the seed, or attacks XXH3 without it ([`KeyHash::Xxh3`]), can choose keys that are false positives. In a filter
-/// that only grows, this costs one false positive per chosen key. Where keys are removed, it can make the filter deny existing keys.
-/// A [`CountingBloom`](super::CountingBloom) therefore uses SipHash-1-3 under a secret key by default.
+/// An attacker who knows the seed, or attacks XXH3 without it ([`KeyHash::Xxh3`]), can choose keys that are
+/// false positives. In a filter that only grows, this costs one false positive per chosen key. Where keys are
+/// removed, it can make the filter deny existing keys. A [`CountingBloom`](super::CountingBloom) therefore
+/// uses SipHash-1-3 under a secret key by default.
 ///
 /// # The positions (frozen: filters on disk depend on them)
 /// With `h1`, `h2` the halves of the hash and `m` the bits of the filter, position `i` (0 ≤ i < k) is
@@ -20,10 +21,11 @@ use std::fmt;
 ///
 /// where h3 is h1 with its 32-bit halves swapped.
 ///
-/// a + i·b is the double hashing of Kirsch and Mitzenmacher ("Less Hashing, Same Performance", 2006). Alone it has only m² outcomes, and
-/// those where `b` shares a large factor with `m` repeat few positions. This hurts small filters with low rates: 1000 keys at
-/// 0.0001 % measured 46 times the rate of the formula. The third term is the triple hashing of Dillinger and Manolios ("Bloom Filters in
-/// Probabilistic Verification", 2004), from bits of `h1` that the remainder mostly drops. It costs one addition per position.
+/// a + i·b is the double hashing of Kirsch and Mitzenmacher ("Less Hashing, Same Performance", 2006). Alone
+/// it has only m² outcomes, and those where `b` shares a large factor with `m` repeat few positions. This
+/// hurts small filters with low rates: 1000 keys at 0.0001 % measured 46 times the rate of the formula. The
+/// third term is the triple hashing of Dillinger and Manolios ("Bloom Filters in Probabilistic Verification",
+/// 2004), from bits of `h1` that the remainder mostly drops. It costs one addition per position.
 ///
 /// Remainders make folding exact: m/2 divides m, so x mod m/2 = (x mod m) mod m/2 for every position.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,7 +34,8 @@ pub enum HashFunction {
     Xxh3(u64),
     /// MurmurHash3 x64 128 with a seed, which most published filters use.
     Murmur3(u64),
-    /// SipHash-1-3, 128 bits, under a key: its 16 bytes as two little-endian words. [`secret`](Self::secret) creates a random one.
+    /// SipHash-1-3, 128 bits, under a key: its 16 bytes as two little-endian words. [`secret`](Self::secret)
+    /// creates a random one.
     SipHash13([u64; 2]),
 }
 
@@ -63,8 +66,8 @@ impl HashFunction {
         Ok(HashFunction::SipHash13(key))
     }
 
-    /// XXH3 with a seed from the random numbers of the operating system, so that filters of the same keys err independently. The seed is no
-    /// secret: whoever has the filter has it.
+    /// XXH3 with a seed from the random numbers of the operating system, so that filters of the same keys err
+    /// independently. The seed is no secret: whoever has the filter has it.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the operating system provides none.

@@ -28,11 +28,12 @@ pub struct LineFilter {
 }
 
 impl LineFilter {
-    /// Builds a filter of all keys, hashed with `hasher` (a number is a seed for XXH3). Building takes 8 bytes of memory per key besides the
-    /// filter, and up to 24 for a parity filter.
+    /// Builds a filter of all keys, hashed with `hasher` (a number is a seed for XXH3). Building takes 8
+    /// bytes of memory per key besides the filter, and up to 24 for a parity filter.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for bits per key outside the limits of [`crate::sizing`]; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for bits per key outside the limits of [`crate::sizing`];
+    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn build<K: AsRef<[u8]>>(
         spec: FilterSpec,
         keys: impl IntoIterator<Item = K>,
@@ -43,7 +44,8 @@ impl LineFilter {
         LineFilter::from_hashes(spec, &hashes, hasher)
     }
 
-    /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]), and checks that it denies none of them.
+    /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]), and checks that it denies none of
+    /// them.
     ///
     /// # Errors
     /// The errors of [`LineFilter::build`]; [`Error::SelfCheck`].
@@ -53,8 +55,9 @@ impl LineFilter {
         Ok(LineFilter::from_built(built, hasher.into()))
     }
 
-    /// Builds a parity filter from more hashes than fit in memory. They have been pushed to `hashes`, which may keep them on disk. The
-    /// filter is bit for bit the one built from a slice of the hashes. They stay in `hashes`, for a filter of another width.
+    /// Builds a parity filter from more hashes than fit in memory. They have been pushed to `hashes`, which
+    /// may keep them on disk. The filter is bit for bit the one built from a slice of the hashes. They stay
+    /// in `hashes`, for a filter of another width.
     ///
     /// # Errors
     /// The errors of [`LineFilter::from_hashes`] and of the sorter.
@@ -68,10 +71,12 @@ impl LineFilter {
         Ok(LineFilter::from_built(built, hasher.into()))
     }
 
-    /// An empty blocked Bloom filter for `keys` keys at `bits_per_key`, to be filled with [`LineFilter::insert`].
+    /// An empty blocked Bloom filter for `keys` keys at `bits_per_key`, to be filled with
+    /// [`LineFilter::insert`].
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for bits per key outside the limits of [`crate::sizing`]; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for bits per key outside the limits of [`crate::sizing`];
+    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn empty_blocked(keys: u64, bits_per_key: f64, hasher: impl Into<KeyHasher>) -> Result<Self> {
         let (lines, k) = empty(keys, bits_per_key)?;
         let filter = BuiltFilter { kind: FilterKind::BlockedBloom { k }, keys: 0, lines };
@@ -100,11 +105,12 @@ impl LineFilter {
         verdicts
     }
 
-    /// Adds a key to a blocked Bloom filter. Returns `false`, without a change, if the filter already answered "maybe".
+    /// Adds a key to a blocked Bloom filter. Returns `false`, without a change, if the filter already
+    /// answered "maybe".
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a parity filter, which is built from all its keys at once; [`Error::Full`] for a new key
-    /// beyond [`LineFilter::capacity`].
+    /// [`Error::InvalidArgument`] for a parity filter, which is built from all its keys at once;
+    /// [`Error::Full`] for a new key beyond [`LineFilter::capacity`].
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.insert_hash(self.hasher.hash(key.as_ref()))
     }
@@ -112,7 +118,8 @@ impl LineFilter {
     /// Adds many keys, in order, prefetching their lines.
     ///
     /// # Errors
-    /// The errors of [`insert`](Self::insert) for the first key that is refused. The keys before it have been added.
+    /// The errors of [`insert`](Self::insert) for the first key that is refused. The keys before it have been
+    /// added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
         for keys in keys.chunks(PREFETCH_BATCH) {
             let mut hashes = [0; PREFETCH_BATCH];
@@ -152,13 +159,14 @@ impl LineFilter {
         &self.filter
     }
 
-    /// The number of keys. A parity filter counts distinct keys; a blocked Bloom filter that was built at once also counts duplicates.
+    /// The number of keys. A parity filter counts distinct keys; a blocked Bloom filter that was built at
+    /// once also counts duplicates.
     pub fn keys(&self) -> u64 {
         self.filter.keys
     }
 
-    /// The number of keys that it can hold: for a parity filter, those that it has; for a blocked Bloom filter, the number at which
-    /// another `k` would become the better choice for its size.
+    /// The number of keys that it can hold: for a parity filter, those that it has; for a blocked Bloom
+    /// filter, the number at which another `k` would become the better choice for its size.
     pub fn capacity(&self) -> u64 {
         self.capacity
     }
@@ -174,7 +182,8 @@ impl LineFilter {
     }
 }
 
-/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the best `k` falls as the filter fills.
+/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the best `k` falls as the filter
+/// fills.
 fn blocked_capacity(lines: u64, k: u32) -> u64 {
     // At 2 bits per key, the minimum, k = 1 is the best.
     let (mut fits, mut full) = (1, (lines * LINE_BITS as u64 / 2).max(2));

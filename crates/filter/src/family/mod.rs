@@ -1,8 +1,9 @@
-//! The Bloom family: stand-alone filters that are queried by key. The crate documentation says which to choose.
+//! The Bloom family: stand-alone filters that are queried by key. The crate documentation says which to
+//! choose.
 //!
-//! A filter of `m` bits sets `k` of them for each of `n` keys (Bloom, "Space/Time Trade-offs in Hash Coding with Allowable Errors",
-//! 1970). [`shape`] has the formulas that relate `m`, `k`, `n` and the false-positive rate `p`. The `k` positions come from one
-//! 128-bit hash of the key ([`HashFunction`]).
+//! A filter of `m` bits sets `k` of them for each of `n` keys (Bloom, "Space/Time Trade-offs in Hash Coding
+//! with Allowable Errors", 1970). [`shape`] has the formulas that relate `m`, `k`, `n` and the false-positive
+//! rate `p`. The `k` positions come from one 128-bit hash of the key ([`HashFunction`]).
 
 mod algebra;
 mod any;

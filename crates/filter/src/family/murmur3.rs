@@ -1,11 +1,12 @@
-//! MurmurHash3 x64 128 (Austin Appleby, public domain). Most published Bloom filters use it, so ours can be compared with them bit for
-//! bit. It is fast and mixes well, but is not keyed: anyone who knows the seed can prepare collisions.
+//! MurmurHash3 x64 128 (Austin Appleby, public domain). Most published Bloom filters use it, so ours can be
+//! compared with them bit for bit. It is fast and mixes well, but is not keyed: anyone who knows the seed can
+//! prepare collisions.
 
 const C1: u64 = 0x87c3_7b91_1142_53d5;
 const C2: u64 = 0x4cf5_ad43_2745_937f;
 
-/// The two halves of the hash. Both halves start with the seed. The reference implementation has 32-bit seeds, and gives the same values
-/// for them.
+/// The two halves of the hash. Both halves start with the seed. The reference implementation has 32-bit
+/// seeds, and gives the same values for them.
 pub(super) fn hash(key: &[u8], seed: u64) -> (u64, u64) {
     let (mut h1, mut h2) = (seed, seed);
     let (blocks, tail) = key.as_chunks::<16>();
@@ -56,7 +57,8 @@ mod tests {
         (u128::from(h2) << 64 | u128::from(h1)).to_le_bytes()
     }
 
-    /// SMHasher's `VerificationTest`: keys {}, {0}, {0, 1}, … with seeds 256, 255, …, then the hash of all their hashes.
+    /// SMHasher's `VerificationTest`: keys {}, {0}, {0, 1}, … with seeds 256, 255, …, then the hash of all
+    /// their hashes.
     #[test]
     fn smhasher_verification_value_is_the_published_one() {
         let key: Vec<u8> = (0..=255).collect();

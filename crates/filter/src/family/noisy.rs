@@ -5,15 +5,16 @@ use super::hashing::HashFunction;
 use crate::Verdict;
 use crate::error::{Error, Result};
 
-/// Several Bloom filters with a deliberately high false-positive rate and different seeds. A key may be present only if all of them
-/// answer "maybe".
+/// Several Bloom filters with a deliberately high false-positive rate and different seeds. A key may be
+/// present only if all of them answer "maybe".
 ///
-/// One part with rate `q` has so many false positives that it reveals little about a single key. `r` parts together have the rate qʳ,
-/// because filters with different seeds err independently. The parts can therefore be held by different parties, or be published one
-/// by one. Together they take as many bits as one filter with rate qʳ: m grows with −ln p, and −ln qʳ = −r ln q. `examples/noisy_copies.rs`
-/// measures it.
+/// One part with rate `q` has so many false positives that it reveals little about a single key. `r` parts
+/// together have the rate qʳ, because filters with different seeds err independently. The parts can therefore
+/// be held by different parties, or be published one by one. Together they take as many bits as one filter
+/// with rate qʳ: m grows with −ln p, and −ln qʳ = −r ln q. `examples/noisy_copies.rs` measures it.
 ///
-/// A part is a [`Bloom`] filter, and is stored and sent as one. Whoever builds parts without the others takes [`HashFunction::random`]:
+/// A part is a [`Bloom`] filter, and is stored and sent as one. Whoever builds parts without the others takes
+/// [`HashFunction::random`]:
 ///
 /// ```
 /// use sidebloom_filter::{Bloom, HashFunction, NoisyBloom, Plan, Verdict};
@@ -30,19 +31,21 @@ use crate::error::{Error, Result};
 /// # Ok::<(), sidebloom_filter::Error>(())
 /// ```
 ///
-/// What a part does reveal: a key that it denies is certainly not in the list, and a guess that it confirms has become 1/q times as likely.
-/// Parts add up, wherever they come from. No bit is flipped at random, as in filters with differential privacy: those deny keys of their own.
+/// What a part does reveal: a key that it denies is certainly not in the list, and a guess that it confirms
+/// has become 1/q times as likely. Parts add up, wherever they come from. No bit is flipped at random, as in
+/// filters with differential privacy: those deny keys of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoisyBloom {
     parts: Vec<Bloom>,
 }
 
 impl NoisyBloom {
-    /// `parts` empty filters for `keys` keys, each at a false-positive rate of `part_fpr` (0 to 1), with the seeds `seed`, `seed` + 1, …
+    /// `parts` empty filters for `keys` keys, each at a false-positive rate of `part_fpr` (0 to 1), with the
+    /// seeds `seed`, `seed` + 1, …
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1, or a
-    /// number of parts outside 1 to 64; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for no keys, a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below
+    /// 1, or a number of parts outside 1 to 64; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn new(keys: u64, parts: u32, part_fpr: f64, seed: u64) -> Result<Self> {
         if !(1..=64).contains(&parts) {
             return Err(Error::InvalidArgument(format!(
@@ -58,7 +61,8 @@ impl NoisyBloom {
     /// Combines parts, for example those of several parties.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if two parts have the same hash: they would err together, and the rates would not multiply.
+    /// [`Error::Mismatch`] if two parts have the same hash: they would err together, and the rates would not
+    /// multiply.
     pub fn from_parts(parts: Vec<Bloom>) -> Result<Self> {
         for (i, part) in parts.iter().enumerate() {
             let hash = part.plan.hash;

@@ -1,13 +1,15 @@
-//! A code for the sorted values of a small filter: Golomb–Rice (Golomb, "Run-length encodings", 1966; Rice, "Some practical universal
-//! noiseless coding techniques", 1979).
+//! A code for the sorted values of a small filter: Golomb–Rice (Golomb, "Run-length encodings", 1966; Rice,
+//! "Some practical universal noiseless coding techniques", 1979).
 //!
-//! `n` values, uniform in 0 to n·2^b, are coded as their gaps, the first from 0. A gap is its high part in unary, as many zero bits and a
-//! one, and then its r low bits, lowest first. Bits fill each byte from the lowest. The last byte is padded with zeros.
+//! `n` values, uniform in 0 to n·2^b, are coded as their gaps, the first from 0. A gap is its high part in
+//! unary, as many zero bits and a one, and then its r low bits, lowest first. Bits fill each byte from the
+//! lowest. The last byte is padded with zeros.
 //!
-//! Values are points of a Poisson process of rate 2^−b, rounded down. With r = b − 1, as is used, the high part of a gap is
-//! 2^b (e^2^−b − 1) / (√e − 1) on average: the sum over k ≥ 1 of the probability that the gap is k·2^r or more. A gap takes that and b bits,
-//! b + 1.54 for large b, b + 1.6 for b = 4, and 3 for b = 1. (b + 1.58 with r = b.) No code takes less than b + 1.44. The high parts add up to
-//! less than 2n, whatever the values are.
+//! Values are points of a Poisson process of rate 2^−b, rounded down. With r = b − 1, as is used, the high
+//! part of a gap is 2^b (e^2^−b − 1) / (√e − 1) on average: the sum over k ≥ 1 of the probability that the
+//! gap is k·2^r or more. A gap takes that and b bits, b + 1.54 for large b, b + 1.6 for b = 4, and 3 for
+//! b = 1. (b + 1.58 with r = b.) No code takes less than b + 1.44. The high parts add up to less than 2n,
+//! whatever the values are.
 
 use crate::codec::uint_at;
 use std::ops::RangeInclusive;
@@ -43,8 +45,8 @@ pub(super) fn encode(values: &[u64], rate_bits: u32) -> Vec<u8> {
     bits.finish()
 }
 
-/// Decodes `keys` values below keys·2^`rate_bits`, of which `coded` has the length of. `None` if it is no code of them. Does not check that
-/// it is the only one: that there is nothing after the last value.
+/// Decodes `keys` values below keys·2^`rate_bits`, of which `coded` has the length of. `None` if it is no
+/// code of them. Does not check that it is the only one: that there is nothing after the last value.
 pub(super) fn decode(coded: &[u8], keys: u64, rate_bits: u32) -> Option<Vec<u64>> {
     if !lengths(keys, rate_bits).contains(&(coded.len() as u64)) {
         return None;

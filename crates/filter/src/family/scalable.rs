@@ -8,7 +8,8 @@ use crate::{Line, Verdict};
 
 /// The capacity of each filter of the series, relative to the one before.
 const GROWTH: u64 = 2;
-/// The false-positive rate of each filter, relative to the one before. According to Almeida et al., 0.8 to 0.9 takes the fewest bits.
+/// The false-positive rate of each filter, relative to the one before. According to Almeida et al., 0.8 to
+/// 0.9 takes the fewest bits.
 const TIGHTENING: f64 = 0.85;
 /// The most layers. The capacity doubles with each, so no machine has the memory for more.
 pub(crate) const MAX_LAYERS: usize = 40;
@@ -36,11 +37,13 @@ impl Series {
     }
 }
 
-/// A Bloom filter for an unknown number of keys (Almeida, Baquero, Preguiça, Hutchison, "Scalable Bloom Filters", 2007): when a filter
-/// of the series is full, a new one with twice the capacity and 0.85 times the rate takes over. A query checks all of them.
+/// A Bloom filter for an unknown number of keys (Almeida, Baquero, Preguiça, Hutchison, "Scalable Bloom
+/// Filters", 2007): when a filter of the series is full, a new one with twice the capacity and 0.85 times the
+/// rate takes over. A query checks all of them.
 ///
-/// The rates are p (1 − r) r^i with r = 0.85, so their sum is at most p for any length. Compared with one filter of the right size from
-/// the start, a series takes about 4 more bits per key, and log2(n / first) probes instead of one. Choose [`Bloom`] if `n` is known.
+/// The rates are p (1 − r) r^i with r = 0.85, so their sum is at most p for any length. Compared with one
+/// filter of the right size from the start, a series takes about 4 more bits per key, and log2(n / first)
+/// probes instead of one. Choose [`Bloom`] if `n` is known.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScalableBloom {
     series: Series,
@@ -48,11 +51,12 @@ pub struct ScalableBloom {
 }
 
 impl ScalableBloom {
-    /// An empty series that starts with a filter for `first_keys` keys and stays below a false-positive rate of `fpr` (0 to 1).
+    /// An empty series that starts with a filter for `first_keys` keys and stays below a false-positive rate
+    /// of `fpr` (0 to 1).
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
-    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not
+    /// below 1; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn new(first_keys: u64, fpr: f64) -> Result<Self> {
         ScalableBloom::with_series(Series { first_keys, fpr, hash: HashFunction::default() })
     }
@@ -60,14 +64,15 @@ impl ScalableBloom {
     /// An empty series.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not below 1;
-    /// [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not
+    /// below 1; [`Error::TooManyKeys`]; [`Error::OutOfMemory`].
     pub fn with_series(series: Series) -> Result<Self> {
         check_fpr(series.fpr)?;
         Ok(ScalableBloom { series, layers: vec![Bloom::with_plan(series.plan(0)?)?] })
     }
 
-    /// A series from its stored parts: the lines of all filters, one after the other. `None` if the numbers contradict each other.
+    /// A series from its stored parts: the lines of all filters, one after the other. `None` if the numbers
+    /// contradict each other.
     pub(crate) fn from_parts(series: Series, layers: usize, keys: u64, lines: &[Line]) -> Option<Self> {
         let plans = ScalableBloom::plans(series, layers)?;
         let (mut keys_left, mut rest) = (keys, lines);
@@ -97,8 +102,8 @@ impl ScalableBloom {
     /// Adds a key. Returns `false`, without a change, if the filter already answered "maybe".
     ///
     /// # Errors
-    /// [`Error::TooManyKeys`] or [`Error::OutOfMemory`] if the next filter of the series would be too large; [`Error::Full`] if the
-    /// series has its maximum length. The series is then unchanged.
+    /// [`Error::TooManyKeys`] or [`Error::OutOfMemory`] if the next filter of the series would be too large;
+    /// [`Error::Full`] if the series has its maximum length. The series is then unchanged.
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         let key = key.as_ref();
         if self.contains(key) == Verdict::Maybe {

@@ -1,4 +1,5 @@
-//! Sizing: how the bits `m`, the positions per key `k`, the keys `n` and the false-positive rate `p` of a Bloom filter relate.
+//! Sizing: how the bits `m`, the positions per key `k`, the keys `n` and the false-positive rate `p` of a
+//! Bloom filter relate.
 //!
 //! | wanted | formula | function |
 //! |---|---|---|
@@ -8,10 +9,11 @@
 //! | rate, exactly | below | [`exact_fpr`] |
 //! | capacity | n = −(m/k) ln(1 − p^(1/k)) | [`Shape::capacity`] |
 //!
-//! The approximation treats the bits as independent. In the exact rate (Bose et al., "On the false-positive rate of Bloom filters",
-//! 2008), the k draws of an absent key hit `d` distinct bits, and the kn draws of the members must have hit all of them. Both are
-//! Markov chains that only step upwards: d distinct bits after i draws, and s of those d set after i draws.
-//! [`exact_fpr`] raises the matrix of the chain to the power kn by squaring. Every term is positive, so nothing cancels.
+//! The approximation treats the bits as independent. In the exact rate (Bose et al., "On the false-positive
+//! rate of Bloom filters", 2008), the k draws of an absent key hit `d` distinct bits, and the kn draws of the
+//! members must have hit all of them. Both are Markov chains that only step upwards: d distinct bits after i
+//! draws, and s of those d set after i draws. [`exact_fpr`] raises the matrix of the chain to the power kn by
+//! squaring. Every term is positive, so nothing cancels.
 
 use crate::error::{Error, Result};
 use crate::line::{LINE_BITS, MAX_LINES};
@@ -40,8 +42,8 @@ pub fn check_fpr(fpr: f64) -> Result<()> {
 /// The fewest bits for `keys` keys at a false-positive rate of `fpr`: −n ln p / (ln 2)², rounded up.
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`] or not below 1; [`Error::TooManyKeys`] for more
-/// than [`MAX_BITS`].
+/// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`] or not below 1; [`Error::TooManyKeys`]
+/// for more than [`MAX_BITS`].
 pub fn optimal_bits(keys: u64, fpr: f64) -> Result<u64> {
     check_fpr(fpr)?;
     if keys == 0 {
@@ -55,7 +57,8 @@ pub fn optimal_bits(keys: u64, fpr: f64) -> Result<u64> {
     Ok(bits as u64)
 }
 
-/// The `k`, 1 to [`MAX_HASHES`], with the lowest rate for `keys` keys in `bits` bits: the better neighbour of (m/n) ln 2.
+/// The `k`, 1 to [`MAX_HASHES`], with the lowest rate for `keys` keys in `bits` bits: the better neighbour of
+/// (m/n) ln 2.
 pub fn optimal_hashes(bits: u64, keys: u64) -> u32 {
     let best = bits as f64 / keys.max(1) as f64 * LN_2;
     let below = (best as u32).clamp(1, MAX_HASHES);
@@ -63,14 +66,15 @@ pub fn optimal_hashes(bits: u64, keys: u64) -> u32 {
     if approximate_fpr(keys, bits, below) <= approximate_fpr(keys, bits, above) { below } else { above }
 }
 
-/// The false-positive rate (0 to 1) of `bits` bits with `hashes` positions for each of `keys` keys, by the usual formula. It is a few
-/// per cent too low below a thousand bits, and accurate above.
+/// The false-positive rate (0 to 1) of `bits` bits with `hashes` positions for each of `keys` keys, by the
+/// usual formula. It is a few per cent too low below a thousand bits, and accurate above.
 pub fn approximate_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
     let k = f64::from(hashes);
     (-(-k * keys as f64 / bits as f64).exp_m1()).powf(k)
 }
 
-/// The exact false-positive rate (0 to 1); see the module documentation. Takes about ten microseconds for common `hashes`.
+/// The exact false-positive rate (0 to 1); see the module documentation. Takes about ten microseconds for
+/// common `hashes`.
 pub fn exact_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
     let draws = keys as f64 * f64::from(hashes);
     let m = bits as f64;
@@ -94,7 +98,8 @@ pub fn exact_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
         .min(1.0)
 }
 
-/// The probability that `draws` draws from `m` bits hit all of `d` given bits: entry (0, d) of that power of the matrix.
+/// The probability that `draws` draws from `m` bits hit all of `d` given bits: entry (0, d) of that power of
+/// the matrix.
 fn chain_power(d: usize, m: f64, draws: u64) -> f64 {
     let states = d + 1;
     let mut square = vec![0.0; states * states];
@@ -134,8 +139,8 @@ fn squared(matrix: &[f64], states: usize) -> Vec<f64> {
 
 /// The size of a filter: its bits and its positions per key.
 ///
-/// The bits are rounded up to whole cache lines of 512. Large filters are rounded up further, by less than 1/64, so that they can be
-/// halved (folded) until 128 lines or fewer are left.
+/// The bits are rounded up to whole cache lines of 512. Large filters are rounded up further, by less than
+/// 1/64, so that they can be halved (folded) until 128 lines or fewer are left.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Shape {
     bits: u64,
@@ -146,8 +151,8 @@ impl Shape {
     /// The smallest shape for `keys` keys at a false-positive rate of `fpr`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`] or not below 1; [`Error::TooManyKeys`] for
-    /// more than [`MAX_BITS`].
+    /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`] or not below 1;
+    /// [`Error::TooManyKeys`] for more than [`MAX_BITS`].
     pub fn for_keys(keys: u64, fpr: f64) -> Result<Self> {
         let bits = round_up(optimal_bits(keys, fpr)?);
         Ok(Shape { bits, hashes: optimal_hashes(bits, keys) })
@@ -156,8 +161,8 @@ impl Shape {
     /// The shape with `bits_per_key` bits for each of `keys` keys and the best number of positions.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no keys, or less than half a bit or more than 128 bits per key; [`Error::TooManyKeys`] for more than
-    /// [`MAX_BITS`].
+    /// [`Error::InvalidArgument`] for no keys, or less than half a bit or more than 128 bits per key;
+    /// [`Error::TooManyKeys`] for more than [`MAX_BITS`].
     pub fn with_bits_per_key(keys: u64, bits_per_key: f64) -> Result<Self> {
         if keys == 0 || !(0.5..=128.0).contains(&bits_per_key) {
             return Err(Error::InvalidArgument(format!(
@@ -176,7 +181,8 @@ impl Shape {
     /// The shape with at least `bits` bits and with `hashes` positions per key.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for no or more than [`MAX_BITS`] bits, or positions outside 1 to [`MAX_HASHES`].
+    /// [`Error::InvalidArgument`] for no or more than [`MAX_BITS`] bits, or positions outside 1 to
+    /// [`MAX_HASHES`].
     pub fn new(bits: u64, hashes: u32) -> Result<Self> {
         if !(1..=MAX_BITS).contains(&bits) || !(1..=MAX_HASHES).contains(&hashes) {
             return Err(Error::InvalidArgument(format!(
@@ -227,7 +233,8 @@ impl Shape {
     }
 }
 
-/// Rounds up to whole lines. A large number of lines becomes a power of two times 64 to 128. `bits` is at most [`MAX_BITS`].
+/// Rounds up to whole lines. A large number of lines becomes a power of two times 64 to 128. `bits` is at
+/// most [`MAX_BITS`].
 fn round_up(bits: u64) -> u64 {
     let lines = bits.div_ceil(LINE_BITS as u64).max(1);
     let unit = 1 << lines.ilog2().saturating_sub(6);

@@ -7,8 +7,8 @@ use crate::hash::KeyHasher;
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
-/// A static filter of up to 65,536 keys, for messages: it is sent and stored in `b` + 1.54 bits per key (3 for a `b` of 1) and 21 bytes or a
-/// few more, for a false-positive rate of 2^−b.
+/// A static filter of up to 65,536 keys, for messages: it is sent and stored in `b` + 1.54 bits per key (3
+/// for a `b` of 1) and 21 bytes or a few more, for a false-positive rate of 2^−b.
 ///
 /// ```
 /// use sidebloom_filter::{AnyFilter, SmallFilter, Verdict, send_filter};
@@ -22,18 +22,21 @@ use std::ops::RangeInclusive;
 /// ```
 ///
 /// # How it works
-/// The 64-bit hash of each of `n` keys is mapped to a value in 0 to n·2^b (the high word of hash × n·2^b). The filter is the sorted
-/// values, and a key is "maybe" if its value is among them. An absent key hits one of them with probability 1 − (1 − 1 / (n·2^b))^n, just
-/// below 2^−b. The gaps between the values are coded (Golomb-compressed filters: Putze, Sanders, Singler, "Cache-, Hash- and
-/// Space-Efficient Bloom Filters", 2007; the code is in `rice.rs`).
+/// The 64-bit hash of each of `n` keys is mapped to a value in 0 to n·2^b (the high word of hash × n·2^b).
+/// The filter is the sorted values, and a key is "maybe" if its value is among them. An absent key hits one
+/// of them with probability 1 − (1 − 1 / (n·2^b))^n, just below 2^−b. The gaps between the values are coded
+/// (Golomb-compressed filters: Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
+/// 2007; the code is in `rice.rs`).
 ///
-/// In memory, the values are decoded, 8 bytes each, and a query is a binary search: 2.6 ns among 10 keys, 8.0 ns among 1000, 26 ns among
-/// 65,536 (AMD EPYC, Zen 5, without the hash; `cargo bench -p micro --bench filter -- small`).
+/// In memory, the values are decoded, 8 bytes each, and a query is a binary search: 2.6 ns among 10 keys, 8.0
+/// ns among 1000, 26 ns among 65,536 (AMD EPYC, Zen 5, without the hash;
+/// `cargo bench -p micro --bench filter -- small`).
 ///
 /// # Size
-/// Bytes of [`send_filter`](crate::send_filter), all included, as a test checks them. A parity filter has whole lines of 64 bytes, with 136
-/// bytes around them; what its lines have to spare lowers its rate, more or less for other keys. From about a thousand keys on it takes
-/// no more bytes for the same rate, and answers faster.
+/// Bytes of [`send_filter`](crate::send_filter), all included, as a test checks them. A parity filter has
+/// whole lines of 64 bytes, with 136 bytes around them; what its lines have to spare lowers its rate, more or
+/// less for other keys. From about a thousand keys on it takes no more bytes for the same rate, and answers
+/// faster.
 ///
 /// | keys | small, b = 8 | rate | [parity](crate::parity), width 8 | rate |
 /// |---|---|---|---|---|
@@ -55,16 +58,19 @@ impl SmallFilter {
     /// The largest `b`.
     pub const MAX_RATE_BITS: u32 = 32;
 
-    /// The average number of bits that a key takes in the coded values of a filter with a rate of 2^−`rate_bits`.
+    /// The average number of bits that a key takes in the coded values of a filter with a rate of
+    /// 2^−`rate_bits`.
     pub fn bits_per_key(rate_bits: u32) -> f64 {
         rice::bits_per_value(rate_bits)
     }
 
-    /// Builds a filter of all keys with a false-positive rate of 2^−`rate_bits` (1 to [`MAX_RATE_BITS`](Self::MAX_RATE_BITS)). The keys are
-    /// hashed with `hasher`; a number is a seed for XXH3.
+    /// Builds a filter of all keys with a false-positive rate of 2^−`rate_bits` (1 to
+    /// [`MAX_RATE_BITS`](Self::MAX_RATE_BITS)). The keys are hashed with `hasher`; a number is a seed for
+    /// XXH3.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for other `rate_bits`, or more than [`MAX_KEYS`](Self::MAX_KEYS) distinct keys.
+    /// [`Error::InvalidArgument`] for other `rate_bits`, or more than [`MAX_KEYS`](Self::MAX_KEYS) distinct
+    /// keys.
     pub fn build<K: AsRef<[u8]>>(
         rate_bits: u32,
         keys: impl IntoIterator<Item = K>,
@@ -163,7 +169,8 @@ impl SmallFilter {
         rice::encode(&self.values, self.rate_bits)
     }
 
-    /// The filter with these parts, which the caller has checked against the limits. `None` if the coded values are not that.
+    /// The filter with these parts, which the caller has checked against the limits. `None` if the coded
+    /// values are not that.
     pub(crate) fn from_coded(rate_bits: u32, hasher: KeyHasher, keys: u64, coded: &[u8]) -> Option<Self> {
         let values = rice::decode(coded, keys, rate_bits)?;
         Some(SmallFilter { rate_bits, hasher, values })

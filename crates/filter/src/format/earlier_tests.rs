@@ -4,7 +4,8 @@ use super::*;
 use crate::error::Error;
 use header::VERSION;
 
-/// Header pages of a parity filter of three keys, without the zeros in the middle: the first 112 bytes and the checksum.
+/// Header pages of a parity filter of three keys, without the zeros in the middle: the first 112 bytes and
+/// the checksum.
 const PAGES: [(u32, &str, [u8; 4]); 3] = [
     (
         1,
@@ -29,7 +30,8 @@ const PAGES: [(u32, &str, [u8; 4]); 3] = [
     ),
 ];
 
-/// Streams of a growing series of Bloom filters, up to and including the length of the first block and some of its lines.
+/// Streams of a growing series of Bloom filters, up to and including the length of the first block and some
+/// of its lines.
 const STREAMS: [(u32, &str); 3] = [
     (
         1,

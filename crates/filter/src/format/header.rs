@@ -1,4 +1,5 @@
-//! The filter file: a sidecar beside its segment, or a filter that stands alone. (A small filter has another one: [`super::small`].)
+//! The filter file: a sidecar beside its segment, or a filter that stands alone. (A small filter has another
+//! one: [`super::small`].)
 //!
 //! ```text
 //! 0                4096                    4096 + 64 × lines                       end
@@ -29,17 +30,19 @@
 //! | 184 | 3908 | zero | | not 0: a new field needs a new version |
 //! | 4092 | 4 | checksum | CRC-32 of the 4092 bytes before it | does not match |
 //!
-//! Kinds, hashes and parameters are listed in [`super::kind`]. An extractor's code is 1 byte for the rule (1 the first bytes, 2 up to a
-//! delimiter), the delimiter (0 for rule 1), 2 zero bytes, and 4 bytes for the number of bytes or delimiters, 1 to 65,536
-//! ([`PrefixExtractor::code`]); a rule above 2 belongs to a newer version. The filter has every distinct prefix of its keys as a further hash ([`PrefixExtractor::member`]).
+//! Kinds, hashes and parameters are listed in [`super::kind`]. An extractor's code is 1 byte for the rule (1
+//! the first bytes, 2 up to a delimiter), the delimiter (0 for rule 1), 2 zero bytes, and 4 bytes for the
+//! number of bytes or delimiters, 1 to 65,536 ([`PrefixExtractor::code`]); a rule above 2 belongs to a newer
+//! version. The filter has every distinct prefix of its keys as a further hash ([`PrefixExtractor::member`]).
 //!
-//! The magic, the version and the checksum keep their offsets in every version. The lines start at a page boundary, so that each line of a
-//! mapped file is in one cache line.
+//! The magic, the version and the checksum keep their offsets in every version. The lines start at a page
+//! boundary, so that each line of a mapped file is in one cache line.
 //!
-//! Each *group* of 64 lines (fewer in the last group) has a checksum of 8 bytes: the xxh3-64 of its lines, seeded with the xxh3-64
-//! of the header page plus the number of the group ([`super::groups`]). After a mismatch, the whole file is no longer trusted. A reader
-//! checks a group before it reads a line of it, so opening a file reads the header page only. Nothing follows the checksums: the
-//! file is 4096 + 64 × lines + 8 × ⌈lines / 64⌉ bytes long, and any other length is invalid.
+//! Each *group* of 64 lines (fewer in the last group) has a checksum of 8 bytes: the xxh3-64 of its lines,
+//! seeded with the xxh3-64 of the header page plus the number of the group ([`super::groups`]). After a
+//! mismatch, the whole file is no longer trusted. A reader checks a group before it reads a line of it, so
+//! opening a file reads the header page only. Nothing follows the checksums: the file is 4096 + 64 × lines +
+//! 8 × ⌈lines / 64⌉ bytes long, and any other length is invalid.
 
 use super::groups::{CHECKSUM_BYTES, GROUP_LINES};
 use super::kind::{PARAMETERS_AT, PARAMETERS_BYTES, StoredKind};
@@ -77,7 +80,8 @@ const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && EXTRACTORS_END 
 pub struct Binding {
     /// The file number of the segment.
     pub segment: u64,
-    /// The digest of the segment ([`Digest`](crate::hash::Digest)), so that a segment of another store with the same number does not match.
+    /// The digest of the segment ([`Digest`](crate::hash::Digest)), so that a segment of another store with
+    /// the same number does not match.
     pub digest: u64,
 }
 
@@ -231,7 +235,8 @@ impl Header {
 }
 
 impl StoredPrefixes {
-    /// Decodes the fields among those of a filter with `keys` hashes. `long` gives the eight bytes at an offset.
+    /// Decodes the fields among those of a filter with `keys` hashes. `long` gives the eight bytes at an
+    /// offset.
     fn decode(keys: u64, long: impl Fn(usize) -> u64) -> Result<Self> {
         let mut extractors = Vec::new();
         for at in (EXTRACTORS_AT..EXTRACTORS_END).step_by(8) {

@@ -8,11 +8,12 @@
 //! | 4 counting Bloom | 2, 3, 4 | as 3 | m / 128, four bits a counter; a multiple of 4 |
 //! | 5 scalable Bloom | 2, 3, 4 | 0: filters in the series, 4 bytes, 1 to 40; 8: the rate of the series, 8 bytes; 16: capacity of the first filter, 8 bytes | the sum over all filters, oldest first, as derived from the series |
 //!
-//! Hashes: 1 xxh3-64, 4 siphash-1-3 (both in [`crate::hash`]; with 128 bits for kinds 3 to 5), 2 xxh3-128, 3 MurmurHash3 x64 128. Hash 4
-//! has a key of 16 bytes, the others a seed of 8 bytes. All other bytes are zero. Kinds 3 to 5 never belong to a segment, because
-//! the filters of a store share one 64-bit hash per lookup. Kind 1 was a blocked Bloom filter and kind 2 a
-//! parity filter, both with other bit layouts. A kind above 7 or a hash above 4 belongs to a newer version: a reader that does not know it
-//! says so ([`Error::UnknownCode`]) and reports no damage.
+//! Hashes: 1 xxh3-64, 4 siphash-1-3 (both in [`crate::hash`]; with 128 bits for kinds 3 to 5), 2 xxh3-128, 3
+//! MurmurHash3 x64 128. Hash 4 has a key of 16 bytes, the others a seed of 8 bytes. All other bytes are zero.
+//! Kinds 3 to 5 never belong to a segment, because the filters of a store share one 64-bit hash per lookup.
+//! Kind 1 was a blocked Bloom filter and kind 2 a parity filter, both with other bit layouts. A kind above 7
+//! or a hash above 4 belongs to a newer version: a reader that does not know it says so
+//! ([`Error::UnknownCode`]) and reports no damage.
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
@@ -38,7 +39,8 @@ const LAST: u8 = PARITY;
 const XXH3_128: u8 = 2;
 const MURMUR3_128: u8 = 3;
 
-/// The kind of a stored filter with its parameters and its hash: everything besides the lines that affects an answer.
+/// The kind of a stored filter with its parameters and its hash: everything besides the lines that affects an
+/// answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StoredKind {
     /// Kinds 6 and 7, which a segment can have.
@@ -99,7 +101,8 @@ impl StoredKind {
         }
     }
 
-    /// Decodes the kind of a header page. The caller has checked that the page is complete, and checks the bytes that this does not read.
+    /// Decodes the kind of a header page. The caller has checked that the page is complete, and checks the
+    /// bytes that this does not read.
     pub(super) fn decode(page: &[u8], hash_key: [u64; 2], lines: u64) -> Result<StoredKind> {
         let at = |offset: usize| Decoder::new(page.get(offset..).unwrap_or_default());
         let number = |offset| at(PARAMETERS_AT + offset).u32().unwrap_or_default();

@@ -1,4 +1,5 @@
-//! The file and wire formats of filters: byte maps, and the code that encodes and decodes them. The caller does the file I/O.
+//! The file and wire formats of filters: byte maps, and the code that encodes and decodes them. The caller
+//! does the file I/O.
 //!
 //! - [`header`], [`kind`] and [`groups`]: the file, of a stand-alone filter or of a segment (its *sidecar*)
 //! - [`wire`]: the compressed stream

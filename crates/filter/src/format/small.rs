@@ -12,8 +12,9 @@
 //! | | length | coded values | in ascending order, coded by their gaps (`family/rice.rs`); keys may share one, which is then there for each | not n values below n·2^b, or anything but zero bits behind them |
 //! | | 4 | checksum | CRC-32 of all bytes before it | does not match |
 //!
-//! Integers are little-endian; a varint has at most 3 bytes here. A filter has one encoding only: whatever else decodes to it is invalid.
-//! A file has the same bytes, and no pages: it is read as a whole, so it needs neither checksums of groups nor aligned lines.
+//! Integers are little-endian; a varint has at most 3 bytes here. A filter has one encoding only: whatever
+//! else decodes to it is invalid. A file has the same bytes, and no pages: it is read as a whole, so it needs
+//! neither checksums of groups nor aligned lines.
 
 use super::input::Input;
 use crate::SmallFilter;
@@ -94,7 +95,8 @@ pub(super) fn receive<R: Read>(input: &mut Input<'_, R>, max_bytes: u64) -> Resu
     let hash = fields.byte()?;
     let key = [fields.word()?, if hash == SIPHASH_1_3 { fields.word()? } else { 0 }];
     let hasher = KeyHasher::from_code(hash, key);
-    // A hash that is not known has a key of unknown length, so nothing in a stream tells where the checksum is.
+    // A hash that is not known has a key of unknown length, so nothing in a stream tells where the checksum
+    // is.
     let or_newer = if is_newer_code(hash) { ", unless a newer version wrote the filter" } else { "" };
     let hasher = hasher.ok_or_else(|| fields.damaged(format!("unknown hash {hash}{or_newer}")))?;
     let keys = fields.varint()?;

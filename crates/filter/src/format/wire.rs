@@ -10,13 +10,15 @@
 //!
 //! The stream of a small filter is another one, with a magic of its own ([`super::small`]).
 //!
-//! A block is its length on the wire (4 bytes), then that many bytes. If the length is that of the lines, the bytes are the lines. If it is
-//! less, they are coded by an order-0 rANS coder (`rans.rs`). A greater length is invalid.
+//! A block is its length on the wire (4 bytes), then that many bytes. If the length is that of the lines, the
+//! bytes are the lines. If it is less, they are coded by an order-0 rANS coder (`rans.rs`). A greater length
+//! is invalid.
 //!
-//! Compression pays off for filters that are far from half full: Bloom filters with fewer positions and more bits than the optimum for their
-//! memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are still filling up, and counting filters. A full Bloom filter
-//! with the best `k` and a parity filter are random bits, which cannot be compressed. Measured on 1 MiB, in per cent of it; about 100 MB/s
-//! in both directions:
+//! Compression pays off for filters that are far from half full: Bloom filters with fewer positions and more
+//! bits than the optimum for their memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are
+//! still filling up, and counting filters. A full Bloom filter with the best `k` and a parity filter are
+//! random bits, which cannot be compressed. Measured on 1 MiB, in per cent of it; about 100 MB/s in both
+//! directions:
 //!
 //! | fill | entropy | here | zstd -3 | zstd -19 | lz4 |
 //! |---|---|---|---|---|---|
@@ -94,8 +96,9 @@ pub fn send_filter(filter: &AnyFilter, output: &mut impl Write) -> Result<u64> {
 /// Reads a filter in its wire form, and nothing beyond it.
 ///
 /// # Errors
-/// [`Error::Damaged`] for a damaged, truncated or foreign stream; [`Error::UnsupportedVersion`] or [`Error::UnknownCode`] for one of another
-/// version; [`Error::TooLarge`] for a filter of more than `max_bytes` of memory, before any of it is allocated; [`Error::Io`] if `input` fails.
+/// [`Error::Damaged`] for a damaged, truncated or foreign stream; [`Error::UnsupportedVersion`] or
+/// [`Error::UnknownCode`] for one of another version; [`Error::TooLarge`] for a filter of more than
+/// `max_bytes` of memory, before any of it is allocated; [`Error::Io`] if `input` fails.
 pub fn receive_filter(input: &mut impl Read, max_bytes: u64) -> Result<AnyFilter> {
     receive(&mut Input { input, at: 0 }, max_bytes).map_err(|error| match error {
         Error::Damaged { offset, what } => Error::damaged(offset, what + REMEDY),

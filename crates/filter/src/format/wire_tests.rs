@@ -73,7 +73,8 @@ proptest! {
     }
 }
 
-/// The kind is at 20 of the stream, the hash at 21. Kind 1 and hash 0 are those of no version with this header.
+/// The kind is at 20 of the stream, the hash at 21. Kind 1 and hash 0 are those of no version with this
+/// header.
 #[test]
 fn i6_a_kind_or_hash_of_a_newer_version_is_named_unless_damaged() {
     let whole = wire(&all_kinds()[2]);

@@ -15,7 +15,8 @@ const ROW_CHUNKS: usize = MAX_ROWS / CHUNK + 1;
 /// The most words of a row.
 pub(super) const MAX_WORDS: usize = 2;
 
-/// A system of linear equations: in each row the coefficients of the unknowns, and in one bit of the first word the right side.
+/// A system of linear equations: in each row the coefficients of the unknowns, and in one bit of the first
+/// word the right side.
 pub(super) struct Matrix {
     pub rows: [Chunks<ROW_CHUNKS>; MAX_WORDS],
     /// The pivot of each row, as a bit of one word; none if it follows from the others.
@@ -26,12 +27,14 @@ pub(super) struct Matrix {
 
 /// The steps that instruction sets take in their own ways. The results are the same.
 pub(super) trait Algebra {
-    /// For each key, bit `i` is the parity of what it has in common with mask `i`. Masks from `used` on are zero.
+    /// For each key, bit `i` is the parity of what it has in common with mask `i`. Masks from `used` on are
+    /// zero.
     fn products(keys: &[u64; CHUNK], masks: &[u64; u64::BITS as usize], used: usize) -> [u64; CHUNK];
 
-    /// Makes the pivot of each of the first `count` rows, its lowest unknown, zero in the other rows of its chunk and in the chunks below. Rows
-    /// from `count` to the end of its chunk are zero. Returns the number of rows before the first contradiction, where only the
-    /// right side is left. From there on, there are no pivots.
+    /// Makes the pivot of each of the first `count` rows, its lowest unknown, zero in the other rows of its
+    /// chunk and in the chunks below. Rows from `count` to the end of its chunk are zero. Returns the number
+    /// of rows before the first contradiction, where only the right side is left. From there on, there are no
+    /// pivots.
     fn eliminate<const W: usize>(matrix: &mut Matrix, count: usize) -> usize;
 }
 
@@ -128,7 +131,8 @@ impl Matrix {
         solved
     }
 
-    /// The unknowns that solve the first `count` rows, after their elimination. Those that are no pivot are zero.
+    /// The unknowns that solve the first `count` rows, after their elimination. Those that are no pivot are
+    /// zero.
     #[inline(always)]
     pub fn substitute<const W: usize>(&self, count: usize) -> [u64; W] {
         let mut solution = [0; W];

@@ -1,4 +1,5 @@
-//! Reading a line in AVX2: four lanes per vector, folded to nibbles whose parities come from a table of sixteen bits.
+//! Reading a line in AVX2: four lanes per vector, folded to nibbles whose parities come from a table of
+//! sixteen bits.
 
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;
@@ -44,7 +45,8 @@ fn fits<L: Layout>(line: &Line, equation: &Equation) -> bool {
     }
 }
 
-/// Whether the parities of the first `LANES` (7 or 8) of eight 64-bit lanes are the low bits of the fingerprint.
+/// Whether the parities of the first `LANES` (7 or 8) of eight 64-bit lanes are the low bits of the
+/// fingerprint.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn lanes_fit<const LANES: usize>(lanes: [__m256i; 2], fingerprint: u32) -> bool {

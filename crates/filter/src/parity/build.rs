@@ -156,6 +156,7 @@ impl LevelBuilder<'_> {
 
 /// [`LineBuilder::build`] on an instruction set.
 fn build_line<L: Layout>(isa: Isa, line: &mut LineBuilder, members: &[u64], count: u32) -> (Words, usize) {
-    // SAFETY: an `Isa` exists only where detection found its instruction set, for which the function is compiled.
+    // SAFETY: an `Isa` exists only where detection found its instruction set, for which the function is
+    // compiled.
     on_isa!(isa, module => unsafe { module::build_line::<L>(line, members, count) })
 }

@@ -1,9 +1,10 @@
 //! The checks across the lanes: a second linear system, over what the equations of the lanes leave free.
 //!
-//! With n null vectors and `L` lanes there are n × L unknowns: whether vector v is added to lane j. A check wants a parity of all words. Each
-//! unknown contributes the parity of what its null vector has in common with the coefficients of the key. The checks come in
-//! the order in which a quota admits them: the first check of every key, in descending places, then the second, and so on. They are solved
-//! up to the first contradiction, by elimination and substitution.
+//! With n null vectors and `L` lanes there are n × L unknowns: whether vector v is added to lane j. A check
+//! wants a parity of all words. Each unknown contributes the parity of what its null vector has in common
+//! with the coefficients of the key. The checks come in the order in which a quota admits them: the first
+//! check of every key, in descending places, then the second, and so on. They are solved up to the first
+//! contradiction, by elimination and substitution.
 
 use super::algebra::{Algebra, CHUNK, Chunks, MAX_ROWS, MAX_WORDS, Matrix};
 use super::equation::{CHECKS_AT, MAX_CHECKS, Products, ROTATIONS, folded};
@@ -45,11 +46,13 @@ pub(super) const fn most_null_vectors<L: Layout>() -> usize {
     if unknowns < words * per_word::<L>() { unknowns } else { words * per_word::<L>() }
 }
 
-/// Fills lines with checks, one after the other, in the same memory. The unknown (v, j) is bit v % n × `L` + j of word v / n, where n =
-/// [`per_word`]. Above the unknowns of the first word are the spare bits, and then the right side of the row.
+/// Fills lines with checks, one after the other, in the same memory. The unknown (v, j) is bit v % n × `L` +
+/// j of word v / n, where n = [`per_word`]. Above the unknowns of the first word are the spare bits, and then
+/// the right side of the row.
 pub(super) struct Checks {
     matrix: Matrix,
-    /// For each bit of a row, the bits of a key whose parity it is; and room for the lanes of a null vector to be written at once.
+    /// For each bit of a row, the bits of a key whose parity it is; and room for the lanes of a null vector
+    /// to be written at once.
     masks: [[u64; ROW_BITS + MAX_LANES]; MAX_WORDS],
 }
 
@@ -60,7 +63,8 @@ impl Checks {
         Checks { matrix: Matrix::new(), masks: [[0; ROW_BITS + MAX_LANES]; MAX_WORDS] }
     }
 
-    /// Adds null vectors to lanes so that as many checks as possible hold for the first `len` keys. Returns the number of these checks.
+    /// Adds null vectors to lanes so that as many checks as possible hold for the first `len` keys. Returns
+    /// the number of these checks.
     #[inline(always)]
     pub fn fill<L: Layout, A: Algebra>(
         &mut self,

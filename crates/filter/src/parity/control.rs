@@ -1,12 +1,13 @@
-//! The control byte of a line: which of its keys it bumps, and how many checks across the lanes the others have.
+//! The control byte of a line: which of its keys it bumps, and how many checks across the lanes the others
+//! have.
 //!
 //! | byte | threshold | quota, in sixteenths of a check |
 //! |---|---|---|
 //! | 0 to 63 | 0 | the byte |
 //! | 64 + 4 (t − 1) + s | t, 1 to 48 | s × the step of the layout |
 //!
-//! Keys whose rank is below the threshold are bumped. The others have as many checks as the quota has whole ones, and keys whose place is in
-//! the last q sixteenths of the line have one more, for a remainder of q.
+//! Keys whose rank is below the threshold are bumped. The others have as many checks as the quota has whole
+//! ones, and keys whose place is in the last q sixteenths of the line have one more, for a remainder of q.
 
 use super::equation::MAX_CHECKS;
 use super::layout::Layout;
@@ -22,8 +23,8 @@ const UNIT: u32 = 16;
 
 const _: () = assert!(BUMPS + STEPS * BUMP_ALL == 256 && (BUMPS - 1).div_ceil(UNIT) as usize == MAX_CHECKS);
 
-/// The rank of a key: the place in steps of 1 / `RANKS`, up to the last rank, which about half of the places share. Fewer than one line in ten
-/// thousand needs a threshold there.
+/// The rank of a key: the place in steps of 1 / `RANKS`, up to the last rank, which about half of the places
+/// share. Fewer than one line in ten thousand needs a threshold there.
 #[inline(always)]
 pub(super) fn rank<L: Layout>(place: u64) -> u32 {
     let scaled = (place >> 32) * u64::from(L::RANKS);
@@ -72,7 +73,8 @@ impl Control {
         (self.quota / UNIT + u32::from(in_remainder(self.quota, place))) as usize
     }
 
-    /// The false-positive rate of the line, and the share of probes that go on to the next level, over all places.
+    /// The false-positive rate of the line, and the share of probes that go on to the next level, over all
+    /// places.
     pub fn rates<L: Layout>(self) -> (f64, f64) {
         let bumped = share_bumped::<L>(self.threshold);
         let kept = 1.0 - bumped;

@@ -10,11 +10,13 @@ const NEXT_LEVEL: u64 = 0x4528_21e6_38d0_1377;
 /// The most checks across the lanes that a line has for a key.
 pub(super) const MAX_CHECKS: usize = 4;
 
-/// The first bits of the fingerprint product: for the checks, for the coefficients of high rows, and for the lanes, from bit 48 on.
+/// The first bits of the fingerprint product: for the checks, for the coefficients of high rows, and for the
+/// lanes, from bit 48 on.
 pub(super) const CHECKS_AT: usize = 32;
 const HIGH_ROWS_AT: usize = 64 - MAX_LANES - 9;
 
-/// A hash with what its equations have in common in all widths, so that a lookup that asks several filters computes it once.
+/// A hash with what its equations have in common in all widths, so that a lookup that asks several filters
+/// computes it once.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct ProbeHash {
@@ -70,8 +72,9 @@ impl Products {
     }
 }
 
-/// How far a check rotates a word. All rotations differ: equal ones would read the sum of two words only. And no check rotates all words by
-/// the same distance further than another one, because the coefficients of both would then depend on each other in all lines.
+/// How far a check rotates a word. All rotations differ: equal ones would read the sum of two words only. And
+/// no check rotates all words by the same distance further than another one, because the coefficients of both
+/// would then depend on each other in all lines.
 pub(super) const ROTATIONS: [[u64; WORDS]; MAX_CHECKS] = {
     let (mut rotations, mut i) = ([[0; WORDS]; MAX_CHECKS], 0);
     while i < MAX_CHECKS * WORDS {
@@ -96,15 +99,16 @@ pub(super) fn passes<L: Layout>(words: &Words, products: &Products, check: usize
     (products.coefficients & folded::<L>(words, check)).count_ones() & 1 == products.wanted(check)
 }
 
-/// The 128-bit product with its halves XORed, so that every bit of the hash affects every bit (Wang Yi's "mum").
+/// The 128-bit product with its halves XORed, so that every bit of the hash affects every bit (Wang Yi's
+/// "mum").
 #[inline(always)]
 fn folded_product(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);
     product as u64 ^ (product >> 64) as u64
 }
 
-/// The line of a hash among `lines`, and its place within the line, as a fraction of 2⁶⁴. Sorted hashes are sorted by line, and by place
-/// within each line.
+/// The line of a hash among `lines`, and its place within the line, as a fraction of 2⁶⁴. Sorted hashes are
+/// sorted by line, and by place within each line.
 #[inline(always)]
 pub(super) fn place(hash: u64, lines: u32) -> (u32, u64) {
     let product = u128::from(hash) * u128::from(lines);

@@ -13,7 +13,8 @@ pub(super) const WORD_BITS: usize = 63;
 /// The most lanes of any layout.
 pub(super) const MAX_LANES: usize = 16;
 
-/// What a hash requires of its line: for each lane `j`, the parity of `lane_j & coefficients` is bit `j` of the fingerprint.
+/// What a hash requires of its line: for each lane `j`, the parity of `lane_j & coefficients` is bit `j` of
+/// the fingerprint.
 #[derive(Clone, Copy, Default)]
 pub(super) struct Equation {
     /// Coefficients of the rows in the words of the lanes.
@@ -32,11 +33,13 @@ pub(super) struct Lanes {
     pub spare: Words,
 }
 
-/// The parameters and the bit layout for one number of lanes. `fits_first` and `fits_rest` read what `assemble` wrote.
+/// The parameters and the bit layout for one number of lanes. `fits_first` and `fits_rest` read what
+/// `assemble` wrote.
 pub(super) trait Layout {
     /// Bits per row, and bits of a fingerprint.
     const LANES: usize;
-    /// Rows in the words of the lanes, then rows beyond them: unknowns of the linear system, and bits of a coefficient vector.
+    /// Rows in the words of the lanes, then rows beyond them: unknowns of the linear system, and bits of a
+    /// coefficient vector.
     const LOW_ROWS: usize;
     const HIGH_ROWS: usize;
     /// The lanes from the ninth on, in up to two pieces per word.
@@ -50,11 +53,13 @@ pub(super) trait Layout {
     /// The unit of the quota of a line that bumps keys, in sixteenths of a check.
     const QUOTA_STEP: u32;
 
-    /// Whether the first lanes, eight at most, satisfy the equation. This denies all but 0.4 % of the absent keys (0.8 % with seven lanes).
+    /// Whether the first lanes, eight at most, satisfy the equation. This denies all but 0.4 % of the absent
+    /// keys (0.8 % with seven lanes).
     fn fits_first(words: &Words, equation: &Equation) -> bool;
     /// Whether the other lanes satisfy it, in words without control bits.
     fn fits_rest(words: &Words, equation: &Equation) -> bool;
-    /// The parities of the other lanes, the ninth lowest, from those of the first and the second pieces in the words.
+    /// The parities of the other lanes, the ninth lowest, from those of the first and the second pieces in
+    /// the words.
     fn parities_of_rest(of_pieces: [u32; 2]) -> u32;
     /// The line. Bit `j` of `control` becomes bit 63 of word `j`.
     fn assemble(lanes: &Lanes, control: u32) -> Words;
@@ -85,7 +90,8 @@ fn control_bit(control: u32, word: usize) -> u64 {
     u64::from(control >> word & 1) << WORD_BITS
 }
 
-/// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, until each byte stands for one word.
+/// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, until each byte stands
+/// for one word.
 #[inline(always)]
 fn parities_of(words: Words) -> u32 {
     let pairs: [u64; 4] = std::array::from_fn(|i| fold(words[i], words[i + 4], 32, 0xffff_ffff));
@@ -97,7 +103,8 @@ fn parities_of(words: Words) -> u32 {
     gathered(bytes)
 }
 
-/// Folds each `2 × by` bits of both words to `by` bits: those of `a` where `low` is set, those of `b` above them.
+/// Folds each `2 × by` bits of both words to `by` bits: those of `a` where `low` is set, those of `b` above
+/// them.
 #[inline(always)]
 fn fold(a: u64, b: u64, by: u32, low: u64) -> u64 {
     (a ^ a >> by) & low | (b ^ b << by) & !low
@@ -117,7 +124,8 @@ const EVERY_NINTH: u64 = 0x0040_2010_0804_0201;
 fn parities_of_nines(word: u64) -> u32 {
     let threes = word ^ word >> 1 ^ word >> 2;
     let nines = threes ^ threes >> 3 ^ threes >> 6;
-    // Bit 9j, shifted by 56 - 8j, comes to bit 56 + j. All other sums of a position and a shift below 64 differ, so there are no carries.
+    // Bit 9j, shifted by 56 - 8j, comes to bit 56 + j. All other sums of a position and a shift below 64
+    // differ, so there are no carries.
     ((nines & EVERY_NINTH).wrapping_mul(0x0101_0101_0101_0100) >> 56) as u32
 }
 
@@ -162,7 +170,8 @@ impl Layout for Seven {
 /// Eight lanes in the low bits of the words, and the others above them, in pieces.
 pub(super) struct Wide<const LANES: usize>;
 
-/// Up to one piece of a lane in each word, above the low rows. (Arrays of each field, because the compiler would gather fields one by one.)
+/// Up to one piece of a lane in each word, above the low rows. (Arrays of each field, because the compiler
+/// would gather fields one by one.)
 #[derive(Clone, Copy)]
 pub(super) struct Pieces {
     /// The lane, counted from the ninth.
@@ -189,8 +198,8 @@ impl Pieces {
 impl<const LANES: usize> Wide<LANES> {
     const MORE: usize = LANES - WORDS;
 
-    /// The first and the second piece of each word, and the number of bits of each word that are in use. A lane takes the next free bits, or if
-    /// the lanes can share the words evenly, the next free words.
+    /// The first and the second piece of each word, and the number of bits of each word that are in use. A
+    /// lane takes the next free bits, or if the lanes can share the words evenly, the next free words.
     const LAID_OUT: ([Pieces; 2], [usize; WORDS]) = {
         let none = Pieces { lane: [0; WORDS], row: [0; WORDS], mask: [0; WORDS], at: [0; WORDS] };
         let (mut pieces, mut used) = ([none; 2], [Self::LOW_ROWS; WORDS]);

@@ -1,8 +1,9 @@
 //! The linear system of one line: Gauss–Jordan elimination over GF(2).
 //!
-//! Every pivot reduces all rows, without branches. These are plain loops over arrays, which the compiler vectorizes, and the
-//! solution is complete after the last pivot, without back-substitution. This takes more XORs than elimination key by key, yet is much
-//! faster (12 ns per key with AVX-512, 8 lanes), because nothing stalls and no branch is mispredicted.
+//! Every pivot reduces all rows, without branches. These are plain loops over arrays, which the compiler
+//! vectorizes, and the solution is complete after the last pivot, without back-substitution. This takes more
+//! XORs than elimination key by key, yet is much faster (12 ns per key with AVX-512, 8 lanes), because
+//! nothing stalls and no branch is mispredicted.
 
 use super::layout::{Equation, Lanes, Layout, mask};
 
@@ -12,13 +13,15 @@ pub(super) const MAX_EQUATIONS: usize = 80;
 /// Where `high` holds the coefficients of the high rows, above the fingerprint.
 const HIGH_AT: u32 = 32;
 
-/// The equations of a line in descending order of their keys, as arrays. Unused entries are zero and have no effect.
+/// The equations of a line in descending order of their keys, as arrays. Unused entries are zero and have no
+/// effect.
 pub(super) struct System {
     /// The coefficients of the low rows, and the fingerprint above them if it [fits](one_word).
     low: [u64; MAX_EQUATIONS],
     /// Otherwise, the fingerprint in the low 32 bits, and the coefficients of the high rows above it.
     high: [u64; MAX_EQUATIONS],
-    /// The pivot of each solved equation, as a bit of the low or the high rows; neither if it follows from the others.
+    /// The pivot of each solved equation, as a bit of the low or the high rows; neither if it follows from
+    /// the others.
     pivot_low: [u64; MAX_EQUATIONS],
     pivot_high: [u64; MAX_EQUATIONS],
     len: usize,
@@ -57,7 +60,8 @@ impl System {
         self.len += 1;
     }
 
-    /// Solves the equations in order up to the first contradiction. Returns the number of equations that hold.
+    /// Solves the equations in order up to the first contradiction. Returns the number of equations that
+    /// hold.
     #[inline(always)]
     pub fn solve<L: Layout>(&mut self) -> usize {
         let capacity = capacity::<L>();
@@ -84,7 +88,8 @@ impl System {
             } else if l | h != 0 {
                 break;
             } else {
-                // It follows from the others (a repeated hash, for example), so it holds with them; its zero fingerprint sets no bit.
+                // It follows from the others (a repeated hash, for example), so it holds with them; its zero
+                // fingerprint sets no bit.
                 solved += 1;
                 continue;
             }
@@ -93,7 +98,8 @@ impl System {
         solved
     }
 
-    /// The lanes that solve the equations: the row of each pivot is the fingerprint of its equation, and all other rows are zero.
+    /// The lanes that solve the equations: the row of each pivot is the fingerprint of its equation, and all
+    /// other rows are zero.
     #[inline(always)]
     pub fn lanes<L: Layout>(&self) -> Lanes {
         let mut lanes = Lanes::default();
@@ -111,8 +117,9 @@ impl System {
         lanes
     }
 
-    /// Vectors that may be added to any lane, because they satisfy the solved equations with zero on the right: one for each row that is no
-    /// pivot, `most` at most. The first array has their low rows, the second the high ones.
+    /// Vectors that may be added to any lane, because they satisfy the solved equations with zero on the
+    /// right: one for each row that is no pivot, `most` at most. The first array has their low rows, the
+    /// second the high ones.
     #[inline(always)]
     pub fn null_vectors<L: Layout>(&self, nulls: &mut NullVectors, most: usize) {
         nulls.len = 0;

@@ -3,8 +3,9 @@
 use crate::error::{Error, Result};
 use crate::huge_pages::advise_huge_pages;
 
-/// Sorts the hashes of a level of a parity filter, in memory or elsewhere; see [`LineFilter::from_sorter`](crate::LineFilter::from_sorter).
-/// All calls of `push` come before those of `distinct` and `in_order`, of which there may be several.
+/// Sorts the hashes of a level of a parity filter, in memory or elsewhere; see
+/// [`LineFilter::from_sorter`](crate::LineFilter::from_sorter). All calls of `push` come before those of
+/// `distinct` and `in_order`, of which there may be several.
 pub trait SortHashes: Sized {
     /// The error of the sorter.
     type Error: From<Error>;
@@ -27,7 +28,8 @@ pub trait SortHashes: Sized {
     /// The sorter's own.
     fn distinct(&mut self) -> Result<u64, Self::Error>;
 
-    /// Passes every distinct hash to `each` once, in ascending pieces: each piece is sorted and lies above the one before it.
+    /// Passes every distinct hash to `each` once, in ascending pieces: each piece is sorted and lies above
+    /// the one before it.
     ///
     /// # Errors
     /// The sorter's own, and those of `each`, which stop the iteration.
@@ -93,9 +95,9 @@ const MAX_SLOT_BITS: u32 = 16;
 /// The most hashes of a slot that are sorted by insertion.
 const FEW: usize = 16;
 
-/// All distinct hashes in ascending order: a scatter by the high bits into buckets, a scatter of each bucket, within L1, by the bits below
-/// them into about as many slots as it has hashes, and a sort by insertion. (Of hashes that are not uniform, some slots have too many,
-/// and then a comparison sort takes the bucket.)
+/// All distinct hashes in ascending order: a scatter by the high bits into buckets, a scatter of each bucket,
+/// within L1, by the bits below them into about as many slots as it has hashes, and a sort by insertion. (Of
+/// hashes that are not uniform, some slots have too many, and then a comparison sort takes the bucket.)
 fn sorted(hashes: &[u64]) -> Result<Vec<u64>> {
     let mut sorted = Vec::new();
     reserve(&mut sorted, hashes.len())?;
@@ -140,7 +142,8 @@ fn bits_for(buckets: usize) -> u32 {
     buckets.next_power_of_two().ilog2().max(1)
 }
 
-/// Moves the hashes into 2^`bits` buckets, by the bits after the first `skipped`, and returns where the buckets end.
+/// Moves the hashes into 2^`bits` buckets, by the bits after the first `skipped`, and returns where the
+/// buckets end.
 fn scatter(from: &[u64], to: &mut [u64], skipped: u32, bits: u32, ends: &mut Vec<u64>) -> Result<()> {
     let bucket_of = |hash: u64| (hash << skipped >> (u64::BITS - bits)) as usize;
     ends.clear();

@@ -1,4 +1,5 @@
-//! The probe, level by level. `ask` says whether a line may hold a hash with a place, or `None` if the line bumps it.
+//! The probe, level by level. `ask` says whether a line may hold a hash with a place, or `None` if the line
+//! bumps it.
 
 use super::equation::{next_level, place as place_of};
 use crate::kind::FilterKind;
@@ -6,8 +7,9 @@ use crate::line::Line;
 use crate::prefetch::{Prefetched, prefetch};
 use crate::verdict::Verdict;
 
-/// Probes the first level, and calls `lower` for the levels below it when the threshold of the line says that the key was bumped. (A loop
-/// over all levels would be unrolled, and each level would then have too much code to be inlined.)
+/// Probes the first level, and calls `lower` for the levels below it when the threshold of the line says that
+/// the key was bumped. (A loop over all levels would be unrolled, and each level would then have too much
+/// code to be inlined.)
 #[inline(always)]
 pub(super) fn probe(
     lines: &[Line],
@@ -45,11 +47,13 @@ pub(super) fn probe_levels(
     true
 }
 
-/// The number of probes that wait for their line of the second level: about as many as two hundred hashes produce.
+/// The number of probes that wait for their line of the second level: about as many as two hundred hashes
+/// produce.
 const WAITING: usize = 8;
 
-/// [`probe`] for many hashes, whose verdicts are all [`Verdict::Maybe`] before the call. Prefetches lines of the first level ahead, and
-/// lines of the second level as soon as a hash needs one; these are read in batches.
+/// [`probe`] for many hashes, whose verdicts are all [`Verdict::Maybe`] before the call. Prefetches lines of
+/// the first level ahead, and lines of the second level as soon as a hash needs one; these are read in
+/// batches.
 #[inline(always)]
 pub(super) fn probe_many(
     lines: &[Line],

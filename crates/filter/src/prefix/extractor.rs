@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// Says which prefix of a key a filter learns beside the key itself. Keys that lack such a prefix are outside its domain: for them, the
-/// filter learns the key alone.
+/// Says which prefix of a key a filter learns beside the key itself. Keys that lack such a prefix are outside
+/// its domain: for them, the filter learns the key alone.
 ///
 /// ```
 /// use sidebloom_filter::PrefixExtractor;
@@ -29,7 +29,8 @@ const FIXED: u8 = 1;
 const DELIMITED: u8 = 2;
 
 impl PrefixExtractor {
-    /// The longest fixed prefix in bytes, and the largest number of delimiters: the size of the largest key of a store.
+    /// The longest fixed prefix in bytes, and the largest number of delimiters: the size of the largest key
+    /// of a store.
     pub const MAX: usize = 64 << 10;
 
     /// The first `bytes` bytes, 1 to [`MAX`](Self::MAX). Shorter keys are outside the domain.
@@ -37,17 +38,20 @@ impl PrefixExtractor {
         PrefixExtractor(Rule::Fixed { bytes: saturated(bytes) })
     }
 
-    /// Everything up to and including the `count`-th `byte`, 1 to [`MAX`](Self::MAX). Keys with fewer are outside the domain.
+    /// Everything up to and including the `count`-th `byte`, 1 to [`MAX`](Self::MAX). Keys with fewer are
+    /// outside the domain.
     pub const fn delimited(byte: u8, count: usize) -> Self {
         PrefixExtractor(Rule::Delimited { byte, count: saturated(count) })
     }
 
-    /// For compound keys, `row` delimiter `column` delimiter …: the prefix up to the first delimiter, and that up to the second.
+    /// For compound keys, `row` delimiter `column` delimiter …: the prefix up to the first delimiter, and
+    /// that up to the second.
     pub const fn row_and_column(delimiter: u8) -> [Self; 2] {
         [PrefixExtractor::delimited(delimiter, 1), PrefixExtractor::delimited(delimiter, 2)]
     }
 
-    /// The prefix of a key; `None` if the key is outside the domain. All keys that start with this prefix have the same.
+    /// The prefix of a key; `None` if the key is outside the domain. All keys that start with this prefix
+    /// have the same.
     #[inline]
     pub fn extract<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         match self.0 {
@@ -59,15 +63,16 @@ impl PrefixExtractor {
         }
     }
 
-    /// The hash that a filter has for a prefix, given the [`KeyHasher`](crate::KeyHasher)'s hash of it. Each extractor has its own, so
-    /// that a prefix never makes a "maybe" of the key with the same bytes, or of the same prefix by another extractor.
+    /// The hash that a filter has for a prefix, given the [`KeyHasher`](crate::KeyHasher)'s hash of it. Each
+    /// extractor has its own, so that a prefix never makes a "maybe" of the key with the same bytes, or of
+    /// the same prefix by another extractor.
     #[inline]
     pub fn member(&self, hash: u64) -> u64 {
         mix(hash ^ mix(self.code()))
     }
 
-    /// The stored form: the rule (low byte), the delimiter (second byte), and the number (upper half). Only for what [`check`](Self::check)
-    /// accepts. Members are derived from it, so it is frozen.
+    /// The stored form: the rule (low byte), the delimiter (second byte), and the number (upper half). Only
+    /// for what [`check`](Self::check) accepts. Members are derived from it, so it is frozen.
     pub fn code(&self) -> u64 {
         let code = |rule: u8, byte: u8, number: u32| {
             u64::from(rule) | u64::from(byte) << 8 | u64::from(number) << 32
@@ -105,12 +110,10 @@ impl PrefixExtractor {
             Rule::Fixed { bytes } => ("bytes", bytes),
             Rule::Delimited { count, .. } => ("delimiters", count),
         };
-        match (1..=Self::MAX).contains(&(number as usize)) {
-            true => Ok(()),
-            false => Err(Error::InvalidArgument(format!(
-                "prefix {self}: {number} {what}; must be 1 to {}",
-                Self::MAX
-            ))),
+        if (1..=Self::MAX).contains(&(number as usize)) {
+            Ok(())
+        } else {
+            Err(Error::InvalidArgument(format!("prefix {self}: {number} {what}; must be 1 to {}", Self::MAX)))
         }
     }
 }
@@ -130,8 +133,8 @@ impl fmt::Display for PrefixExtractor {
     }
 }
 
-/// The finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014): one-to-one, so that two
-/// prefixes collide only if their hashes do. Frozen.
+/// The finalizer of SplitMix64 (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014):
+/// one-to-one, so that two prefixes collide only if their hashes do. Frozen.
 fn mix(word: u64) -> u64 {
     let word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -35,8 +35,8 @@ impl PrefixQuery {
         members[0].is_some().then_some(PrefixQuery { members })
     }
 
-    /// The hash to ask a filter for that was built with the extractors in `known`: that of the longest prefix. `None` if it has none of
-    /// these prefixes, and so no answer.
+    /// The hash to ask a filter for that was built with the extractors in `known`: that of the longest
+    /// prefix. `None` if it has none of these prefixes, and so no answer.
     #[inline]
     pub fn hash_for(&self, known: &PrefixSet) -> Option<u64> {
         let known = |(extractor, _): &&(PrefixExtractor, u64)| known.contains(*extractor);

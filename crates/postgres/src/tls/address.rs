@@ -1,4 +1,5 @@
-//! Takes libpq's TLS parameters out of a connection string: the `postgres` crate knows only some values of `sslmode`.
+//! Takes libpq's TLS parameters out of a connection string: the `postgres` crate knows only some values of
+//! `sslmode`.
 
 use percent_encoding::percent_decode_str;
 
@@ -27,7 +28,8 @@ impl TlsParameters {
     }
 }
 
-/// The TLS parameters of a connection string, and what is left of it. A malformed one is left whole, for the parser of the rest to refuse.
+/// The TLS parameters of a connection string, and what is left of it. A malformed one is left whole, for the
+/// parser of the rest to refuse.
 pub fn split(url: &str) -> (String, TlsParameters) {
     let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
     let found = if is_url { split_url(url) } else { split_words(url) };
@@ -67,7 +69,8 @@ fn split_words(text: &str) -> Option<(String, TlsParameters)> {
     Some((kept.join(" "), taken))
 }
 
-/// A value, quoted or up to the next space, and what follows it. A backslash makes the next character an ordinary one.
+/// A value, quoted or up to the next space, and what follows it. A backslash makes the next character an
+/// ordinary one.
 fn value(text: &str) -> Option<(String, &str)> {
     let quoted = text.strip_prefix('\'');
     let mut chars = quoted.unwrap_or(text).chars();

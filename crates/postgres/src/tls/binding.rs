@@ -1,4 +1,5 @@
-//! Binds a SCRAM login to the TLS session, so that nobody in between can pass the login on (RFC 5929, `tls-server-end-point`).
+//! Binds a SCRAM login to the TLS session, so that nobody in between can pass the login on (RFC 5929,
+//! `tls-server-end-point`).
 
 use super::verify::is_readable;
 use postgres::tls::ChannelBinding;
@@ -13,8 +14,8 @@ const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
 /// 1.2.840.10045.4.3, followed by the number of one of ECDSA's.
 const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
 
-/// The hash of a server's certificate. None for a certificate that cannot prove that the server has its key, and for signatures that
-/// name no hash (Ed25519).
+/// The hash of a server's certificate. None for a certificate that cannot prove that the server has its key,
+/// and for signatures that name no hash (Ed25519).
 pub fn channel_binding(certificate: &CertificateDer<'_>) -> ChannelBinding {
     match is_readable(certificate).then(|| hash(certificate)).flatten() {
         Some(hash) => ChannelBinding::tls_server_end_point(hash),

@@ -57,7 +57,8 @@ pub struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// From a connection string's parameters. What it lacks comes from `env` and from the files under `home`, as in libpq.
+    /// From a connection string's parameters. What it lacks comes from `env` and from the files under `home`,
+    /// as in libpq.
     pub fn new(
         given: TlsParameters,
         env: impl Fn(&str) -> Option<String>,

@@ -16,8 +16,9 @@ pub struct Verifier {
 }
 
 impl Verifier {
-    /// Whether there is no way to tell, and no need to: nothing is known of a server whose certificate any will do, so its signature
-    /// proves nothing. Servers often have certificates of version 1, which rustls does not read.
+    /// Whether there is no way to tell, and no need to: nothing is known of a server whose certificate any
+    /// will do, so its signature proves nothing. Servers often have certificates of version 1, which rustls
+    /// does not read.
     fn is_opaque(&self, certificate: &CertificateDer<'_>) -> bool {
         self.roots.is_none() && !is_readable(certificate)
     }
@@ -54,9 +55,10 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match self.is_opaque(certificate) {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => verify_tls12_signature(message, certificate, signed, &self.algorithms),
+        if self.is_opaque(certificate) {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            verify_tls12_signature(message, certificate, signed, &self.algorithms)
         }
     }
 
@@ -66,9 +68,10 @@ impl ServerCertVerifier for Verifier {
         certificate: &CertificateDer<'_>,
         signed: &DigitallySignedStruct,
     ) -> Result<HandshakeSignatureValid, Error> {
-        match self.is_opaque(certificate) {
-            true => Ok(HandshakeSignatureValid::assertion()),
-            false => verify_tls13_signature(message, certificate, signed, &self.algorithms),
+        if self.is_opaque(certificate) {
+            Ok(HandshakeSignatureValid::assertion())
+        } else {
+            verify_tls13_signature(message, certificate, signed, &self.algorithms)
         }
     }
 

@@ -20,7 +20,8 @@ fn soon() -> FollowOptions {
     FollowOptions::new().poll(Duration::from_millis(5)).check(Duration::from_millis(5))
 }
 
-/// Follows and calls `step` with the current step, from 0, and each event. `step` returns the next step; `None` ends.
+/// Follows and calls `step` with the current step, from 0, and each event. `step` returns the next step;
+/// `None` ends.
 fn follow(
     source: &mut PostgresSource,
     guard: &Guard,
@@ -93,7 +94,8 @@ fn renaming_column_table_and_schema_breaks_no_write_and_no_follower() {
         Some(step + 1)
     });
     assert_eq!((renamed, guard.stats().rows), (4, 4));
-    // A new follower with the new names continues where the old one stopped: no second set of triggers, no refresh.
+    // A new follower with the new names continues where the old one stopped: no second set of triggers, no
+    // refresh.
     drop(source);
     let mut source = PostgresSource::connect(&url, "tracks", "name").unwrap();
     source.install_trigger().unwrap();

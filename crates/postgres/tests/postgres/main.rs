@@ -1,6 +1,7 @@
 //! A guard before a real PostgreSQL server, started for the tests from the system's packages.
 //!
-//! Without an installed server the tests say so, loudly, and do nothing; with `SIDEBLOOM_TEST_POSTGRES=required` they fail.
+//! Without an installed server the tests say so, loudly, and do nothing; with
+//! `SIDEBLOOM_TEST_POSTGRES=required` they fail.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -198,7 +198,8 @@ fn default_privileges_give_nobody_the_outbox() {
     follow_once(&mut source, &guard).unwrap();
 }
 
-/// Functions, operators and casts of others are a better match for what a follower asks than the server's own.
+/// Functions, operators and casts of others are a better match for what a follower asks than the server's
+/// own.
 #[test]
 fn a_follower_runs_no_function_of_another_role() {
     let Some(server) = server() else { return };
@@ -310,9 +311,10 @@ fn a_role_that_notifies_without_pause_delays_no_change() {
                 if is_caught_up && looks == 100 {
                     db.batch_execute("INSERT INTO songs (title) VALUES ('Zombie')").unwrap();
                 }
-                match guard.may_contain("Zombie") == Verdict::Maybe {
-                    true => ControlFlow::Break(()),
-                    false => ControlFlow::Continue(()),
+                if guard.may_contain("Zombie") == Verdict::Maybe {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
                 }
             })
             .unwrap();

@@ -40,11 +40,13 @@ fn listening(port: u16) -> String {
 struct TlsServer {
     server: Server,
     port: u16,
-    /// Certificates that clients use: `ca.crt` trusts the server; `other.crt` and `impostor.crt` do not; `client.crt` and `client.key` are those of `carla`.
+    /// Certificates that clients use: `ca.crt` trusts the server; `other.crt` and `impostor.crt` do not;
+    /// `client.crt` and `client.key` are those of `carla`.
     files: TempDir,
 }
 
-/// The server's certificate is for the host `db.example`. The role `carla` needs a certificate, `sandra` a password.
+/// The server's certificate is for the host `db.example`. The role `carla` needs a certificate, `sandra` a
+/// password.
 fn tls_server() -> Option<&'static TlsServer> {
     static SHARED: OnceLock<Option<TlsServer>> = OnceLock::new();
     let start = || {

@@ -110,13 +110,12 @@ impl Server {
 
     fn program(&self, name: &str) -> Command {
         let program = self.bin.join(name);
-        let mut command = match is_root() {
-            false => Command::new(program),
-            true => {
-                let mut command = Command::new("setpriv");
-                command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(program);
-                command
-            }
+        let mut command = if is_root() {
+            let mut command = Command::new("setpriv");
+            command.args(["--reuid=postgres", "--regid=postgres", "--clear-groups"]).arg(program);
+            command
+        } else {
+            Command::new(program)
         };
         command.current_dir(self.dir.path());
         command

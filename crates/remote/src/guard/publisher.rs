@@ -1,7 +1,7 @@
 //! Publishes a guard.
 
 use crate::error::Result;
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::generation::{Holds, Kind};
 use crate::remote::Remote;
 use crate::upload::Contents;
@@ -32,25 +32,27 @@ pub struct GuardPublisher {
 }
 
 impl GuardPublisher {
-    /// Publishes from the place's newest generation on. With [`TakeOver::Yes`] also if another directory has published that: its publisher is
-    /// [fenced](crate::Error::Fenced) when it next publishes. The guard then has to be right: a copy that lacks keys denies them to all
-    /// readers. Refresh it first.
+    /// Publishes from the place's newest generation on. With [`TakeOver::Yes`] also if another directory has
+    /// published that: its publisher is [superseded](crate::Error::Superseded) when it next publishes. The
+    /// guard then has to be right: a copy that lacks keys denies them to all readers. Refresh it first.
     ///
     /// # Errors
-    /// [`Error::Foreign`](crate::Error::Foreign) if the newest generation was not published from the guard's directory, or is of another guard; the errors of the
-    /// bucket, and of [`Guard::image`].
+    /// [`Error::Foreign`](crate::Error::Foreign) if the newest generation was not published from the guard's
+    /// directory, or is of another guard; the errors of the bucket, and of [`Guard::image`].
     pub fn new(guard: &Guard, remote: Remote, take_over: TakeOver) -> Result<Self> {
         let (id, generations) = (guard.image()?.guard_id()?, Generations::new(&remote, Kind::Guard));
         let writer = Writer::new(generations, guard.path(), id, take_over)?;
         Ok(GuardPublisher { guard: guard.clone(), writer })
     }
 
-    /// Publishes the guard as it is: every change before this call. If nothing has changed, readers learn that it was so up to now.
+    /// Publishes the guard as it is: every change before this call. If nothing has changed, readers learn
+    /// that it was so up to now.
     ///
     /// # Errors
-    /// [`Error::Fenced`](crate::Error::Fenced), now and ever after, if another publisher has published. [`Error::ClockSkew`](crate::Error::ClockSkew) if the generation is published, but
-    /// readers cannot trust its time. After another error it is unknown whether it is, and the next call publishes a later one. The
-    /// errors of [`Guard::image`].
+    /// [`Error::Superseded`](crate::Error::Superseded), now and ever after, if another publisher has
+    /// published. [`Error::ClockSkew`](crate::Error::ClockSkew) if the generation is published, but readers
+    /// cannot trust its time. After another error it is unknown whether it is, and the next call publishes a
+    /// later one. The errors of [`Guard::image`].
     pub fn publish(&mut self) -> Result<GuardPublished> {
         // Read first: once a suspension is over, the generation must have the keys that ended it.
         let suspended = self.guard.is_suspended();
@@ -84,12 +86,15 @@ impl GuardPublisher {
         Ok((unfiltered, upload.finish(image.manifest())?))
     }
 
-    /// Removes generations that were replaced at least `min_age` before the last one was published, from the oldest on, and the objects of
-    /// that age that no other generation names. `min_age` must exceed the time that a publication takes. A reader that has an older
-    /// generation finds its way to the newest one. Returns how many objects were removed.
+    /// Removes generations that were replaced at least `min_age` before the last one was published, from the
+    /// oldest on, and the objects of that age that no other generation names. `min_age` must exceed the time
+    /// that a publication takes. A reader that has an older generation finds its way to the newest one.
+    /// Returns how many objects were removed.
     ///
     /// # Errors
-    /// [`Error::Fenced`](crate::Error::Fenced); the errors of the bucket; [`Error::Damaged`](crate::Error::Damaged) for a generation that cannot be read, after which nothing is removed.
+    /// [`Error::Superseded`](crate::Error::Superseded); the errors of the bucket;
+    /// [`Error::Damaged`](crate::Error::Damaged) for a generation that cannot be read, after which nothing is
+    /// removed.
     pub fn collect(&mut self, min_age: Duration) -> Result<u64> {
         self.writer.collect(min_age)
     }

@@ -1,13 +1,13 @@
 //! Reads a published guard.
 
-use super::current::Current;
+use super::current_generation::Current;
 use super::options::RemoteGuardOptions;
 use crate::error::{Error, Result};
-use crate::find::Generations;
+use crate::find_generation::Generations;
 use crate::follow::Follower;
 use crate::generation::{File, Generation, Holds, Kind};
-use crate::kept::Kept;
-use crate::private;
+use crate::kept_files::KeptFiles;
+use crate::private_files;
 use crate::remote::Remote;
 use arc_swap::ArcSwap;
 use sidebloom::filter::Verdict;
@@ -20,11 +20,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Files that the generation in use does not need are removed at this age: another process may be about to open them.
+/// Files that the generation in use does not need are removed at this age: another process may be about to
+/// open them.
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// A published guard. A clone is another handle to share between threads; the thread that [polls](RemoteGuardOptions::poll) ends with
-/// the last one.
+/// A published guard. A clone is another handle to share between threads; the thread that
+/// [polls](RemoteGuardOptions::poll) ends with the last one.
 #[derive(Clone)]
 pub struct RemoteGuard {
     shared: Arc<Shared>,
@@ -34,7 +35,7 @@ pub struct RemoteGuard {
 
 struct Shared {
     generations: Generations,
-    kept: Kept,
+    kept: KeptFiles,
     options: RemoteGuardOptions,
     current: ArcSwap<Current>,
     refreshing: Mutex<()>,
@@ -62,7 +63,8 @@ pub struct RemoteGuardStats {
     pub asked: u64,
     /// Lookups answered "absent".
     pub absent: u64,
-    /// Lookups answered "maybe" because the generation was older than [`RemoteGuardOptions::max_staleness`], or its age unknown.
+    /// Lookups answered "maybe" because the generation was older than [`RemoteGuardOptions::max_staleness`],
+    /// or its age unknown.
     pub too_old: u64,
     /// Refreshes that failed, those of the thread included.
     pub failed_refreshes: u64,
@@ -77,16 +79,17 @@ pub struct RemoteGuardStats {
 }
 
 impl RemoteGuard {
-    /// Fetches the newest generation into `dir`, which is created, and which several processes may share: each URL has a directory of its own in it,
-    /// for this user alone.
+    /// Fetches the newest generation into `dir`, which is created, and which several processes may share:
+    /// each URL has a directory of its own in it, for this user alone.
     ///
     /// # Errors
-    /// [`Error::NotPublished`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Store`] for objects that are no published guard;
-    /// [`Error::Expired`] for one that the bucket does not have; [`Error::WentBack`] if the newest generation is older than one that was seen
-    /// from this directory; [`Error::File`]; the errors of the bucket.
+    /// [`Error::NotPublished`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Store`] for
+    /// objects that are no published guard; [`Error::Expired`] for one that the bucket does not have;
+    /// [`Error::WentBack`] if the newest generation is older than one that was seen from this directory;
+    /// [`Error::File`]; the errors of the bucket.
     pub fn open(remote: Remote, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
         let generations = Generations::new(&remote, Kind::Guard);
-        let kept = Kept::open(dir.as_ref(), &generations)?;
+        let kept = KeptFiles::open(dir.as_ref(), &generations)?;
         let counters = Counters::default();
         let (found, guard) = Follower { generations: &generations, dir: &kept.dir }
             .newest(|found, _| open_image(&generations, &kept, &found.generation, &counters))?;
@@ -97,28 +100,27 @@ impl RemoteGuard {
         Ok(RemoteGuard { shared, _stop: Arc::new(stop) })
     }
 
-    /// Whether a row may have this key, from memory alone, as of the generation in use. See the [module](super) for what "absent" means.
+    /// Whether a row may have this key, from memory alone, as of the generation in use. See the
+    /// [module](super) for what "absent" means.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let current = self.shared.current.load();
-        match current.is_within(self.shared.options.max_staleness) {
-            true => current.guard.may_contain(key),
-            false => {
-                self.shared.counters.too_old.fetch_add(1, Relaxed);
-                Verdict::Maybe
-            }
+        if current.is_within(self.shared.options.max_staleness) {
+            current.guard.may_contain(key)
+        } else {
+            self.shared.counters.too_old.fetch_add(1, Relaxed);
+            Verdict::Maybe
         }
     }
 
     /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`.
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         let current = self.shared.current.load();
-        match current.is_within(self.shared.options.max_staleness) {
-            true => current.guard.may_contain_many(keys),
-            false => {
-                self.shared.counters.too_old.fetch_add(keys.len() as u64, Relaxed);
-                vec![Verdict::Maybe; keys.len()]
-            }
+        if current.is_within(self.shared.options.max_staleness) {
+            current.guard.may_contain_many(keys)
+        } else {
+            self.shared.counters.too_old.fetch_add(keys.len() as u64, Relaxed);
+            vec![Verdict::Maybe; keys.len()]
         }
     }
 
@@ -135,7 +137,8 @@ impl RemoteGuard {
         self.shared.current.load().as_of()
     }
 
-    /// The age of the generation in use; `None` if the clocks of publisher, bucket and this machine differ by more than 30 seconds.
+    /// The age of the generation in use; `None` if the clocks of publisher, bucket and this machine differ by
+    /// more than 30 seconds.
     pub fn staleness(&self) -> Option<Duration> {
         self.shared.current.load().staleness()
     }
@@ -175,13 +178,15 @@ impl Shared {
         let before = self.current.load_full();
         let has_all = before.guard.stats().filters_unavailable == 0;
         let follower = Follower { generations: &self.generations, dir: &self.kept.dir };
-        // Its own generation is always looked for: nothing else tells that it was collected, together with those that came after it.
+        // Its own generation is always looked for: nothing else tells that it was collected, together with
+        // those that came after it.
         let newest = follower.after(
             &before.generation,
             || true,
-            |found, _| match has_all && has_same_keys(&found.generation, &before.generation) {
-                true => Ok(None),
-                false => {
+            |found, _| {
+                if has_all && has_same_keys(&found.generation, &before.generation) {
+                    Ok(None)
+                } else {
                     open_image(&self.generations, &self.kept, &found.generation, &self.counters).map(Some)
                 }
             },
@@ -228,7 +233,7 @@ fn files(generation: &Generation) -> Vec<File> {
 
 fn open_image(
     generations: &Generations,
-    kept: &Kept,
+    kept: &KeptFiles,
     generation: &Generation,
     counters: &Counters,
 ) -> Result<Guard> {
@@ -239,7 +244,7 @@ fn open_image(
     let bytes = kept.fetch(&generations.remote, &files.iter().collect::<Vec<_>>(), |_, error| Err(error))?;
     counters.bytes_fetched.fetch_add(bytes, Relaxed);
     let path = kept.path(&generation.manifest_file());
-    let manifest = private::read_at_most(&path, generation.manifest.bytes);
+    let manifest = private_files::read_at_most(&path, generation.manifest.bytes);
     let manifest = manifest.map_err(Error::file("read", &path))?.unwrap_or_default();
     let mut filters: BTreeMap<u64, Option<PathBuf>> =
         unfiltered.iter().map(|number| (*number, None)).collect();

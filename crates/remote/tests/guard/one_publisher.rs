@@ -12,9 +12,10 @@ fn copy(from: &Path, to: &Path) {
     std::fs::create_dir(to).unwrap();
     for entry in std::fs::read_dir(from).unwrap().map(Result::unwrap) {
         let target = to.join(entry.file_name());
-        match entry.file_type().unwrap().is_dir() {
-            true => copy(&entry.path(), &target),
-            false => drop(std::fs::copy(entry.path(), target).unwrap()),
+        if entry.file_type().unwrap().is_dir() {
+            copy(&entry.path(), &target);
+        } else {
+            std::fs::copy(entry.path(), target).unwrap();
         }
     }
 }
@@ -46,15 +47,15 @@ fn twins(store: &Arc<Watched>) -> Twins {
 }
 
 #[test]
-fn of_two_copies_that_publish_one_is_fenced_and_a_restart_goes_on() {
+fn of_two_copies_that_publish_one_is_superseded_and_a_restart_goes_on() {
     let store = Watched::new();
     let Twins { dir, guard, twin, mut publisher, mut other } = twins(&store);
     guard.insert("in one").unwrap();
     twin.insert("in the other").unwrap();
     assert_eq!(publisher.publish().unwrap().number, 2);
     for _ in 0..2 {
-        assert!(matches!(other.publish(), Err(Error::Fenced { generation: 2, .. })));
-        assert!(matches!(other.collect(std::time::Duration::ZERO), Err(Error::Fenced { .. })));
+        assert!(matches!(other.publish(), Err(Error::Superseded { generation: 2, .. })));
+        assert!(matches!(other.collect(std::time::Duration::ZERO), Err(Error::Superseded { .. })));
     }
     assert!(matches!(GuardPublisher::new(&twin, store.place(), TakeOver::No), Err(Error::Foreign { .. })));
     assert_eq!(publisher.publish().unwrap().number, 3);
@@ -67,7 +68,7 @@ fn of_two_copies_that_publish_one_is_fenced_and_a_restart_goes_on() {
 
     let mut other = GuardPublisher::new(&twin, store.place(), TakeOver::Yes).unwrap();
     assert_eq!(other.publish().unwrap().number, 5);
-    assert!(matches!(publisher.publish(), Err(Error::Fenced { generation: 5, .. })));
+    assert!(matches!(publisher.publish(), Err(Error::Superseded { generation: 5, .. })));
     assert!(remote.refresh().unwrap());
     assert!(all_maybe(&remote, &["in the other", "key 1"]));
 }
@@ -112,7 +113,7 @@ fn two_that_race_leave_one_line_of_states() {
             let mut publisher = GuardPublisher::new(guard, store.place(), TakeOver::No).ok()?;
             let published = (0..5).map(|_| publisher.publish()).take_while(|published| match published {
                 Ok(_) => true,
-                Err(Error::Fenced { .. }) => false,
+                Err(Error::Superseded { .. }) => false,
                 Err(error) => panic!("{error}"),
             });
             Some(published.count())
@@ -128,9 +129,9 @@ fn two_that_race_leave_one_line_of_states() {
     }
 }
 
-/// A publisher is fenced, although the states that overtook it have been collected.
+/// A publisher is superseded, although the states that overtook it have been collected.
 #[test]
-fn a_publisher_is_fenced_after_the_states_that_overtook_it_are_collected() {
+fn a_publisher_is_superseded_although_what_overtook_it_was_collected() {
     let store = Watched::new();
     let Twins { dir, twin, mut publisher, mut other, .. } = twins(&store);
     for n in 0..3 {
@@ -141,5 +142,5 @@ fn a_publisher_is_fenced_after_the_states_that_overtook_it_are_collected() {
     let outcome = publisher.publish();
     let remote = reader(&store, &dir);
     assert!(all_maybe(&remote, &["in the other 0"]), "a wrong absent, after {outcome:?}");
-    assert!(matches!(outcome, Err(Error::Fenced { .. })), "{outcome:?}");
+    assert!(matches!(outcome, Err(Error::Superseded { .. })), "{outcome:?}");
 }

@@ -52,7 +52,8 @@ fn lookups_send_no_request_and_an_unchanged_guard_uploads_no_filter() {
     assert!(denied(&remote, 1_000_000) > 999_900);
     assert!(all_maybe(&remote, &published.keys));
     assert_eq!(store.requests(), before);
-    // A publisher looks when it begins and before the first generation of all, each time for states of version 1, too.
+    // A publisher looks when it begins and before the first generation of all, each time for states of
+    // version 1, too.
     assert_eq!(store.lists.load(Relaxed), 4);
 
     let as_of = remote.as_of();
@@ -201,7 +202,8 @@ fn a_late_reader_finds_the_newest_state_past_a_collected_hint() {
     let (mut publisher, late) = with_late_reader(&published, &store);
     publisher.collect(Duration::ZERO).unwrap();
     let hint = store.names().into_iter().find(|name| name.ends_with("latest")).unwrap();
-    store.replace(&hint, b"00000000000000000005".to_vec()); // As if the publisher had died before it wrote the last one.
+    // As if the publisher had died before it wrote the last one.
+    store.replace(&hint, b"00000000000000000005".to_vec());
     assert!(late.refresh().unwrap());
     assert!(late.stats().state == 6 && all_maybe(&late, &strings("later", 5)));
 }

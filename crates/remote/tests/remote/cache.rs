@@ -17,7 +17,8 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Replaces what the newest generation names by zeros of the same lengths under the same names, with right hashes. Returns what was there.
+/// Replaces what the newest generation names by zeros of the same lengths under the same names, with right
+/// hashes. Returns what was there.
 fn tamper(bench: &Bench) -> Vec<(String, Vec<u8>)> {
     let before: Vec<_> = bench.objects().into_iter().map(|name| (name.clone(), bench.bytes(&name))).collect();
     let generation = bench.object("gen/");

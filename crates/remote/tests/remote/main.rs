@@ -7,10 +7,10 @@ mod support;
 mod cache;
 mod clones;
 mod damage;
-mod fencing;
 mod generations;
 mod limits;
 mod lookups;
+mod superseded;
 
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;

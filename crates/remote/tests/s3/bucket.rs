@@ -47,8 +47,8 @@ impl Bucket {
         self.dir.path().join(name)
     }
 
-    /// A store of several segments from few rows. Its filters are the same on each level, so none is rebuilt, and uploaded again, because the
-    /// sizes of the levels have changed.
+    /// A store of several segments from few rows. Its filters are the same on each level, so none is rebuilt,
+    /// and uploaded again, because the sizes of the levels have changed.
     pub fn open(&self, name: &str) -> Db {
         let options = Options::new().filter_policy(FilterPolicy::blocked_bloom(12.0));
         options.memtable_bytes(64 << 10).segment_bytes(64 << 10).open(self.path(name)).unwrap()

@@ -1,4 +1,5 @@
-//! An object store that fails: what is repeated succeeds, what is not ends in a named error within a bound, and nothing is lost.
+//! An object store that fails: what is repeated succeeds, what is not ends in a named error within a bound,
+//! and nothing is lost.
 
 use crate::bucket::{Bucket, contents, fill};
 use crate::moto::{RETRIES, TIMEOUT};
@@ -47,7 +48,8 @@ fn publishing_gets_over_failures_of_each_kind_of_object() {
         for kind in ["segment", "filter", "manifest", "gen", "latest"] {
             db.put(format!("{kind} {fault:?}"), "published").unwrap();
             bucket.proxy.inject(Rule::new("PUT", kind, fault).times(1));
-            // The creation of a generation is not repeated by itself if the connection ends; then nothing was published.
+            // The creation of a generation is not repeated by itself if the connection ends; then nothing was
+            // published.
             let outcome = publisher.publish().or_else(|error| match (kind, fault) {
                 ("gen", Fault::Reset) => publisher.publish(),
                 _ => Err(error),

@@ -1,4 +1,5 @@
-//! Requests that the object store has obeyed, and whose answers are lost: nothing is published twice, and no writer fences itself.
+//! Requests that the object store has obeyed, and whose answers are lost: nothing is published twice, and no
+//! writer supersedes itself.
 
 use crate::bucket::{Bucket, contents, fill};
 use crate::moto::TIMEOUT;

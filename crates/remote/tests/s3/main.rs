@@ -1,4 +1,5 @@
-//! Publishing and reading over S3's protocol: an S3 server behind a proxy that counts requests and makes some of them fail.
+//! Publishing and reading over S3's protocol: an S3 server behind a proxy that counts requests and makes some
+//! of them fail.
 //!
 //! Without a server the tests say so, loudly, and do nothing: see `support/moto.rs`.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]

@@ -1,4 +1,5 @@
-//! The proxy itself, asked by the client that the library uses: what it counts, and what its faults do to the client.
+//! The proxy itself, asked by the client that the library uses: what it counts, and what its faults do to the
+//! client.
 
 use crate::moto::{Moto, RETRIES, TIMEOUT, client, moto};
 use crate::proxy::{Fault, Proxy, Request, Rule, tally};

@@ -9,7 +9,7 @@ use std::sync::Barrier;
 const ROUNDS: u64 = 20;
 
 #[test]
-fn i5_one_of_two_publishers_goes_on_and_the_other_one_is_fenced() {
+fn i5_one_of_two_publishers_goes_on_and_the_other_one_is_superseded() {
     let Some(bucket) = Bucket::new("race") else { return };
     let db = bucket.open("first");
     fill(&db, 0..100, "value");
@@ -44,7 +44,7 @@ fn i5_one_of_two_publishers_goes_on_and_the_other_one_is_fenced() {
                     assert_eq!(contents(reader.db()), contents(db), "round {round}");
                     db.put("still", "writable").unwrap();
                 }
-                Err(Error::Fenced { generation, .. }) => {
+                Err(Error::Superseded { generation, .. }) => {
                     assert_eq!(*generation, round + 1);
                     assert!(matches!(db.put("a", "b"), Err(StoreError::Poisoned { .. })));
                 }

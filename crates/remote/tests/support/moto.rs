@@ -1,7 +1,8 @@
-//! An S3 server for the tests: moto, in memory. `SIDEBLOOM_TEST_MOTO` names its program, `moto_server` of the Python package `moto[server]`.
+//! An S3 server for the tests: moto, in memory. `SIDEBLOOM_TEST_MOTO` names its program, `moto_server` of the
+//! Python package `moto[server]`.
 //!
-//! Without the variable the tests say so, loudly, and do nothing. With `SIDEBLOOM_TEST_MOTO=required` they fail unless `moto_server` is in the
-//! path.
+//! Without the variable the tests say so, loudly, and do nothing. With `SIDEBLOOM_TEST_MOTO=required` they
+//! fail unless `moto_server` is in the path.
 
 use object_store::aws::{AmazonS3, AmazonS3Builder};
 use object_store::{BackoffConfig, ClientOptions, RetryConfig};
@@ -44,7 +45,8 @@ impl Moto {
         let program = if program == "required" { "moto_server".into() } else { program };
         let log = NamedTempFile::new().unwrap();
         let output = || Stdio::from(log.reopen().unwrap());
-        // The shell stops the server when its standard input ends: when this is dropped, or this process is gone.
+        // The shell stops the server when its standard input ends: when this is dropped, or this process is
+        // gone.
         let script = "command -v \"$0\" || exit; \"$0\" -H 127.0.0.1 -p 0 < /dev/null & cat; kill $!; wait";
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(program).stdin(Stdio::piped()).stdout(output()).stderr(output());

@@ -13,13 +13,15 @@
 //! | + 44 | 8 | XXH3 of all bytes before it, without a seed |
 //!
 //! - **levels**: the first has a line, and behind a level without lines there are none. Their sum is n.
-//! - **checksum**: RocksDB has one of its own, which can be turned off. This one is checked whenever a block is read into the block cache. A
-//!   filter whose lines are damaged could deny keys that exist.
+//! - **checksum**: RocksDB has one of its own, which can be turned off. This one is checked whenever a block
+//!   is read into the block cache. A filter whose lines are damaged could deny keys that exist.
 //!
-//! A block that is anything else is no filter: every key may be in its file. Builders that failed leave [`NO_FILTER`].
+//! A block that is anything else is no filter: every key may be in its file. Builders that failed leave
+//! [`NO_FILTER`].
 //!
-//! Filters are probed where RocksDB puts them: its allocator decides where a block begins, so padding cannot align the lines, and a copy
-//! would double the memory. A line that lies across two cache lines takes a little longer to probe, a small part of RocksDB's lookup.
+//! Filters are probed where RocksDB puts them: its allocator decides where a block begins, so padding cannot
+//! align the lines, and a copy would double the memory. A line that lies across two cache lines takes a
+//! little longer to probe, a small part of RocksDB's lookup.
 
 use sidebloom_filter::hash::digest;
 use sidebloom_filter::{BuiltFilter, FilterKind, LINE_BYTES, Levels, Line, Width};

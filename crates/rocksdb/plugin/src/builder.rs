@@ -81,14 +81,16 @@ impl Builder {
         }
     }
 
-    /// Builds no filter, since a key could not be added: a filter without it would deny it. Returns the number of hashes added.
+    /// Builds no filter, since a key could not be added: a filter without it would deny it. Returns the
+    /// number of hashes added.
     pub fn give_up(&mut self) -> usize {
         self.added += 1;
         self.hashes = Vec::new();
         self.added
     }
 
-    /// Builds the filter, and returns the size of its block. With `room`, that is about so many bytes, at most 0.5 % more if they are many.
+    /// Builds the filter, and returns the size of its block. With `room`, that is about so many bytes, at
+    /// most 0.5 % more if they are many.
     pub fn build(&mut self, room: Option<usize>) -> Result<usize, Failure> {
         let keys = self.hashes.len();
         if keys == 0 || keys < self.added {
@@ -116,7 +118,8 @@ impl Builder {
         block::write(&self.built.take()?, self.seed, to)
     }
 
-    /// Whether a block, which [`write`](Self::write) wrote, has all hashes. Without the detection of corruption, it always has.
+    /// Whether a block, which [`write`](Self::write) wrote, has all hashes. Without the detection of
+    /// corruption, it always has.
     pub fn verify(&mut self, block: &[u8]) -> bool {
         let hashes = std::mem::take(&mut self.hashes);
         let reader = Reader::of(block);

@@ -1,5 +1,5 @@
-//! The C interface, which `sidebloom/filter.h` declares. Its functions catch panics: those of a reader answer "maybe", those of a builder
-//! leave a file without a filter.
+//! The C interface, which `sidebloom/filter.h` declares. Its functions catch panics: those of a reader answer
+//! "maybe", those of a builder leave a file without a filter.
 
 use crate::block::NO_FILTER;
 use crate::builder::{Builder, Failure};
@@ -94,7 +94,8 @@ unsafe fn write_text(text: &str, to: *mut c_char, room: usize) {
     to[bytes] = 0;
 }
 
-/// Reads a policy string into `policy`. If that fails, writes why to `text` and returns false; else writes the policy's id there.
+/// Reads a policy string into `policy`. If that fails, writes why to `text` and returns false; else writes
+/// the policy's id there.
 ///
 /// # Safety
 /// `string` points to `bytes` bytes, `policy` to a policy, and `text` to `room` bytes.
@@ -146,7 +147,8 @@ pub extern "C" fn sidebloom_parity_keys(size: RawSize, bytes: usize) -> usize {
     guarded(0, || size.get().keys(bytes) as usize)
 }
 
-/// The expected false-positive rate, 0 to 1, of a filter of so many keys in a block of at most so many bytes; 1 if there is none so small.
+/// The expected false-positive rate, 0 to 1, of a filter of so many keys in a block of at most so many bytes;
+/// 1 if there is none so small.
 #[unsafe(no_mangle)]
 pub extern "C" fn sidebloom_parity_fpr(keys: usize, bytes: usize) -> f64 {
     guarded(1.0, || Size::fitting(keys as u64, bytes).map_or(1.0, Size::fpr))
@@ -274,7 +276,8 @@ pub unsafe extern "C" fn sidebloom_parity_may_match(reader: *const RawReader, ke
 /// [`sidebloom_parity_may_match`] for `count` keys.
 ///
 /// # Safety
-/// As there; `keys` points to `count` pointers to readable slices, and `may_match` to as many answers, which nobody else uses.
+/// As there; `keys` points to `count` pointers to readable slices, and `may_match` to as many answers, which
+/// nobody else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sidebloom_parity_may_match_many(
     reader: *const RawReader,

@@ -1,7 +1,8 @@
 //! Parity filters as a filter policy of RocksDB.
 //!
-//! This package is the part in Rust: what a policy string means, how the filter of an SST file is built, how it is stored in a filter block
-//! and how it is probed there, as C functions that the C++ plug-in in `sidebloom/` calls. Use it through one of these:
+//! This package is the part in Rust: what a policy string means, how the filter of an SST file is built, how
+//! it is stored in a filter block and how it is probed there, as C functions that the C++ plug-in in
+//! `sidebloom/` calls. Use it through one of these:
 //!
 //! - `sidebloom-rocksdb` for programs that use the `rocksdb` crate,
 //! - `sidebloom-rocksdb-shared` for programs that link or preload a shared library,

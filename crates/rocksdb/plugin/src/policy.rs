@@ -43,8 +43,9 @@ impl Place {
     }
 }
 
-/// By how many bits per key a tenfold larger level should have smaller filters: log2(10). Then the last of the false positives that a bit
-/// saves cost equally many bits on all levels (Dayan, Athanassoulis, Idreos: "Monkey: Optimal Navigable Key-Value Store", 2017).
+/// By how many bits per key a tenfold larger level should have smaller filters: log2(10). Then the last of
+/// the false positives that a bit saves cost equally many bits on all levels (Dayan, Athanassoulis, Idreos:
+/// "Monkey: Optimal Navigable Key-Value Store", 2017).
 const LEVEL_BITS: f64 = std::f64::consts::LOG2_10;
 /// What `auto` alone means: the bits per key that RocksDB's manual uses for Bloom filters.
 const AUTO_BITS: f64 = 10.0;
@@ -66,7 +67,8 @@ impl Policy {
         }
     }
 
-    /// The range of `auto=`, in tenths: with fewer bits than the least, there is no narrower filter for the last level.
+    /// The range of `auto=`, in tenths: with fewer bits than the least, there is no narrower filter for the
+    /// last level.
     fn auto_range() -> std::ops::RangeInclusive<f64> {
         let (min, max) = bits_per_key_range();
         let least = min + LEVEL_BITS * UPPER_SHARE;
@@ -75,7 +77,8 @@ impl Policy {
 }
 
 impl fmt::Display for Policy {
-    /// The form that RocksDB's options files have. It has no `=`, which RocksDB would take for the end of an option's name.
+    /// The form that RocksDB's options files have. It has no `=`, which RocksDB would take for the end of an
+    /// option's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Policy::Width(width) => write!(f, "{NAME}:{}", width.number()),
@@ -100,8 +103,8 @@ fn widths() -> String {
 impl FromStr for Policy {
     type Err = PolicyError;
 
-    /// Reads `sidebloom.parity:8`, `sidebloom.parity:auto=10.0` or `sidebloom.parity:auto:10.0`. Without a width, it is 8; without bits,
-    /// they are 10.
+    /// Reads `sidebloom.parity:8`, `sidebloom.parity:auto=10.0` or `sidebloom.parity:auto:10.0`. Without a
+    /// width, it is 8; without bits, they are 10.
     fn from_str(policy: &str) -> Result<Self, PolicyError> {
         let refuse = |what| PolicyError { policy: policy.to_owned(), what };
         let Some(parameter) = policy.strip_prefix(NAME) else { return Err(refuse("another policy's name")) };
@@ -121,9 +124,10 @@ impl FromStr for Policy {
             let Some(bits_per_key) = bits else {
                 return Err(refuse("the bits per key are no decimal number"));
             };
-            return match Policy::auto_range().contains(&bits_per_key) {
-                true => Ok(Policy::Auto { bits_per_key }),
-                false => Err(refuse("the bits per key are out of range")),
+            return if Policy::auto_range().contains(&bits_per_key) {
+                Ok(Policy::Auto { bits_per_key })
+            } else {
+                Err(refuse("the bits per key are out of range"))
             };
         }
         let digits = !parameter.is_empty() && parameter.bytes().all(|byte| byte.is_ascii_digit());

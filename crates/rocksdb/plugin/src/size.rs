@@ -31,8 +31,8 @@ impl Size {
         Size::fitting(MANY, bytes as usize).unwrap_or_else(|| Size::of_width(Width::Seven))
     }
 
-    /// The filter of `keys` keys with the lowest rate of those that are expected to take at most `bytes` in a filter block: the widest
-    /// that fits, with as many lines as there is room for.
+    /// The filter of `keys` keys with the lowest rate of those that are expected to take at most `bytes` in a
+    /// filter block: the widest that fits, with as many lines as there is room for.
     pub fn fitting(keys: u64, bytes: usize) -> Option<Size> {
         let room = (bytes.checked_sub(TRAILER_BYTES)? / LINE_BYTES) as u64;
         let fits = |width: &&Width| width.expected_lines(keys, width.keys_per_line()) <= room;
@@ -41,10 +41,7 @@ impl Size {
         let (mut least, mut most) = (1.0, width.keys_per_line());
         for _ in 0..20 {
             let middle = (least + most) / 2.0;
-            match width.expected_lines(keys, middle) <= room {
-                true => most = middle,
-                false => least = middle,
-            }
+            if width.expected_lines(keys, middle) <= room { most = middle } else { least = middle }
         }
         // More than twice as many lines as needed save nothing.
         Some(Size { width, keys_per_line: most.max(width.keys_per_line() / 2.0) })
@@ -60,10 +57,7 @@ impl Size {
         let (mut enough, mut too_many) = (0, (bytes as u64).saturating_mul(8));
         while enough + 1 < too_many {
             let middle = enough + (too_many - enough) / 2;
-            match self.bytes(middle) <= bytes {
-                true => enough = middle,
-                false => too_many = middle,
-            }
+            if self.bytes(middle) <= bytes { enough = middle } else { too_many = middle }
         }
         enough
     }
@@ -73,7 +67,8 @@ impl Size {
         self.width.expected_lines(MANY, self.keys_per_line) as f64 * LINE_BITS as f64 / MANY as f64
     }
 
-    /// The expected false-positive rate, 0 to 1, for many keys: between that of the width and that of the next, in proportion to the bits.
+    /// The expected false-positive rate, 0 to 1, for many keys: between that of the width and that of the
+    /// next, in proportion to the bits.
     pub fn fpr(self) -> f64 {
         let bits = self.bits_per_key();
         let next = Width::ALL.into_iter().find(|&width| width > self.width);

@@ -1,4 +1,5 @@
-//! Parity filters for programs that link RocksDB dynamically. `include/sidebloom_rocksdb.h` declares what it exports.
+//! Parity filters for programs that link RocksDB dynamically. `include/sidebloom_rocksdb.h` declares what it
+//! exports.
 
 use sidebloom_rocksdb_plugin as _; // The filters, which the C++ code calls.
 use std::ffi::{CStr, c_char};
@@ -15,7 +16,8 @@ pub extern "C" fn sidebloom_rocksdb_register() -> *const c_char {
     sidebloom_register_if_loaded(&mut false)
 }
 
-/// Registers the policies when the library is loaded, and says so if that fails. It is silent in a program without RocksDB.
+/// Registers the policies when the library is loaded, and says so if that fails. It is silent in a program
+/// without RocksDB.
 extern "C" fn on_load() {
     let mut found = false;
     let error = sidebloom_register_if_loaded(&mut found);

@@ -23,7 +23,8 @@ fn i1_answers_stay_the_same_under_every_policy() {
     }
 }
 
-/// RocksDB finds a filter by its policy's name, so a file written under another one has none until it is compacted.
+/// RocksDB finds a filter by its policy's name, so a file written under another one has none until it is
+/// compacted.
 #[test]
 fn old_files_run_unfiltered_until_compaction() {
     let dir = tempfile::tempdir().unwrap();

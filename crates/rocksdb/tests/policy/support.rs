@@ -72,7 +72,8 @@ impl Store {
         self.db.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
     }
 
-    /// Asks for odd numbers only. Returns how many filters were asked for them, and how many of those said that the key may be there.
+    /// Asks for odd numbers only. Returns how many filters were asked for them, and how many of those said
+    /// that the key may be there.
     pub fn misses(&self, numbers: std::ops::Range<u32>) -> (u64, u64) {
         let before = self.filter_tickers();
         for number in numbers.filter(|number| number % 2 == 1) {

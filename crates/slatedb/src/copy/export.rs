@@ -1,18 +1,19 @@
 //! From a store to a SlateDB.
 
-use super::copied::{BATCHES, Copied};
 use super::error::Error;
+use super::progress::{BATCHES, Copied};
 use sidebloom::Snapshot;
 use slatedb::config::{FlushOptions, FlushType, PutOptions, Ttl};
 use slatedb::{Db, WriteBatch};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::spawn_blocking;
 
-/// Copies all rows of a snapshot to an empty SlateDB, and returns how many they are. They are in its SST files, with the filters of its
-/// policies, when this returns. `progress` is called after each batch, of about 1 MiB.
+/// Copies all rows of a snapshot to an empty SlateDB, and returns how many they are. They are in its SST
+/// files, with the filters of its policies, when this returns. `progress` is called after each batch, of
+/// about 1 MiB.
 ///
-/// Batches are not waited for until the end: SlateDB writes its log every `flush_interval`, and each batch would wait for that. A failure, or
-/// dropping the future, leaves a part of the rows.
+/// Batches are not waited for until the end: SlateDB writes its log every `flush_interval`, and each batch
+/// would wait for that. A failure, or dropping the future, leaves a part of the rows.
 ///
 /// ```
 /// use sidebloom_slatedb::{ParityFilterPolicy, export};
@@ -36,8 +37,8 @@ use tokio::task::spawn_blocking;
 /// ```
 ///
 /// # Errors
-/// Before a row is written: [`Error::NotEmpty`], and [`Error::EmptyKey`], which is a key of sidebloom and not of SlateDB. Then
-/// [`Error::SlateDb`] and [`Error::Store`].
+/// Before a row is written: [`Error::NotEmpty`], and [`Error::EmptyKey`], which is a key of sidebloom and not
+/// of SlateDB. Then [`Error::SlateDb`] and [`Error::Store`].
 ///
 /// # Panics
 /// Outside a Tokio runtime.

@@ -1,7 +1,7 @@
 //! From a SlateDB to a store.
 
-use super::copied::{BATCHES, Copied};
 use super::error::Error;
+use super::progress::{BATCHES, Copied};
 use bytes::Bytes;
 use sidebloom::Db;
 use slatedb::config::ScanOptions;
@@ -20,16 +20,18 @@ enum Message {
     End,
 }
 
-/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store, and returns how many they are. They come in
-/// order, so they go straight into segments ([`Db::ingest`]): they become visible all at once, and are durable when this returns. A failure, or
-/// dropping the future, leaves the store as it was. `progress` is called after each batch, of about 1 MiB.
+/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store, and returns how many
+/// they are. They come in order, so they go straight into segments ([`Db::ingest`]): they become visible all
+/// at once, and are durable when this returns. A failure, or dropping the future, leaves the store as it was.
+/// `progress` is called after each batch, of about 1 MiB.
 ///
 /// Expiry times, sequence numbers and times of creation are not copied. What is written during the
 /// copy is not in it.
 ///
 /// # Errors
-/// [`Error::NotEmpty`], before anything is read; then [`Error::SlateDb`] and [`Error::Store`], the latter also for keys longer than
-/// [`MAX_KEY_BYTES`](sidebloom::MAX_KEY_BYTES) and values longer than [`MAX_VALUE_BYTES`](sidebloom::MAX_VALUE_BYTES).
+/// [`Error::NotEmpty`], before anything is read; then [`Error::SlateDb`] and [`Error::Store`], the latter
+/// also for keys longer than [`MAX_KEY_BYTES`](sidebloom::MAX_KEY_BYTES) and values longer than
+/// [`MAX_VALUE_BYTES`](sidebloom::MAX_VALUE_BYTES).
 ///
 /// # Panics
 /// Outside a Tokio runtime.
@@ -47,7 +49,8 @@ pub async fn import<R: DbReadOps>(from: &R, to: &Db, progress: impl FnMut(Copied
     let store = to.clone();
     let writer = spawn_blocking(move || store.ingest(Rows { receive, batch: Vec::new().into_iter() }.fuse()));
     let read = read(rows, send, progress).await;
-    // The writer's error is the consequence of the reader's, and not the other way round: a reader stops early without one.
+    // The writer's error is the consequence of the reader's, and not the other way round: a reader stops
+    // early without one.
     let written = writer.await?;
     let copied = read?;
     written?;

@@ -1,4 +1,5 @@
-//! Lookups in databases: what the filters save, as the object store counts it, and filters of several policies side by side.
+//! Lookups in databases: what the filters save, as the object store counts it, and filters of several
+//! policies side by side.
 
 use crate::counted::Counted;
 use crate::support::{Policies, bloom, flush, key, open, parity, put, run};
@@ -130,7 +131,8 @@ fn files_of_another_policy_alone_are_read_without_their_filters() {
     });
 }
 
-/// I9 of the filters of others, so to speak: a key whose newest version is a deletion must not show an older one.
+/// I9 of the filters of others, so to speak: a key whose newest version is a deletion must not show an older
+/// one.
 #[test]
 fn deletions_and_overwritten_values_are_seen_through_the_filters() {
     run(async {

@@ -45,12 +45,15 @@ impl Catalogue {
     /// Titles to look up, and whether each exists.
     pub fn questions(&self, count: u64, missing: f64) -> impl Iterator<Item = (String, bool)> {
         let mut random = fastrand::Rng::with_seed(1);
-        (0..count).map(move |_| match random.f64() < missing {
-            true => (self.title(self.generated + random.u64(..self.len())), false),
-            false => match self.generated {
-                0 => (self.fixture[random.usize(..self.fixture.len())].0.clone(), true),
-                generated => (self.title(random.u64(..generated)), true),
-            },
+        (0..count).map(move |_| {
+            if random.f64() < missing {
+                (self.title(self.generated + random.u64(..self.len())), false)
+            } else {
+                match self.generated {
+                    0 => (self.fixture[random.usize(..self.fixture.len())].0.clone(), true),
+                    generated => (self.title(random.u64(..generated)), true),
+                }
+            }
         })
     }
 

@@ -1,13 +1,14 @@
-//! The song catalogue: a service looks up titles, most of which do not exist, and queries its database each time. What does a
-//! guard change? The database is at its best here: in the same process or on the same machine, warm, with an index and a prepared
-//! statement.
+//! The song catalogue: a service looks up titles, most of which do not exist, and queries its database each
+//! time. What does a guard change? The database is at its best here: in the same process or on the same
+//! machine, warm, with an index and a prepared statement.
 //!
 //! ```text
 //! cargo run --release -p sidebloom-sqlite --example song_catalog [-- --titles N --lookups N --postgres URL]
 //! ```
 //!
-//! Fills a SQLite database, and with `--postgres` a PostgreSQL table too, with the fixture's songs and N generated ones, builds a guard
-//! from it, and looks up titles, 95 % of them missing, with and without the guard. The PostgreSQL table is removed at the end.
+//! Fills a SQLite database, and with `--postgres` a PostgreSQL table too, with the fixture's songs and N
+//! generated ones, builds a guard from it, and looks up titles, 95 % of them missing, with and without the
+//! guard. The PostgreSQL table is removed at the end.
 
 mod catalogue;
 mod on_postgres;
@@ -203,7 +204,8 @@ fn memory_of(guard: &Path, keys: u64) -> Result<()> {
 }
 
 fn print_memory_of(guard: &Path) -> Result<()> {
-    // The memory that the program's code takes when it first runs is not the guard's: run it with a tiny guard before.
+    // The memory that the program's code takes when it first runs is not the guard's: run it with a tiny
+    // guard before.
     let dir = tempfile::tempdir()?;
     let tiny = dir.path().join("tiny.guard");
     drop(Guard::build(&tiny, ["Sinnerman"])?);

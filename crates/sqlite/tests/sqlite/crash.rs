@@ -1,4 +1,5 @@
-//! A guard before a real SQLite database: refreshes beside its writers, and processes killed between both commits.
+//! A guard before a real SQLite database: refreshes beside its writers, and processes killed between both
+//! commits.
 
 use crate::support::{Case, check, titles};
 use sidebloom::Durability;
@@ -67,7 +68,8 @@ fn refresh_under_load(journal: &str) {
                 // The guard is asked after the rows were read, so it must know all of them.
                 for (id, title) in rows(&db) {
                     if guard.may_contain(&title) == Verdict::Absent {
-                        // It is right if the row was deleted meanwhile. An `id` is never given to a second row.
+                        // It is right if the row was deleted meanwhile. An `id` is never given to a second
+                        // row.
                         let mut again = db.prepare_cached("SELECT 1 FROM songs WHERE id = ?").unwrap();
                         assert!(!again.exists([id]).unwrap(), "{title} exists and was denied");
                     }

@@ -1,24 +1,32 @@
-//! Which segments to compact next: leveled compaction with size ratio 10, whose upper levels follow the size of the deepest one.
+//! Which segments to compact next: leveled compaction with size ratio 10, whose upper levels follow the size
+//! of the deepest one.
 //!
-//! 1. Merging level 0 rewrites level 1. Level 0 is therefore due when it has 4 segments and as many bytes as level 1, or 12 segments.
-//! 2. The deepest level with segments may grow to 16 segments × 10 for each level above it. Each other level has a tenth of the next one as
-//!    its target, but at least 4 segments. So a store has as few levels as its size allows: data is merged into fewer of them on its way down,
-//!    and a lookup asks fewer runs. (As in RocksDB, whose option `level_compaction_dynamic_level_bytes` sizes levels from below.)
-//! 3. The level that exceeds its target by most goes first. The segments of level 0 overlap one another, so they are merged together, with
-//!    everything they overlap in level 1. If there are very many, the oldest go first. A segment that overlaps nothing in either level is
-//!    only moved, as when keys arrive in order.
-//! 4. Of any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is merged.
-//! 5. When no writes come in, the newest segments of level 0 are merged with one another, up to the size of 4 segments, or all into level 1
-//!    if that is no larger; and each level is reduced to a tenth of the next one. So data that arrives under load is merged rarely and late,
-//!    while an idle store has few runs, and few keys in the upper ones.
-//! 6. Segments of which range tombstones delete everything are dropped unread, before anything else. A segment with a long run of
-//!    tombstones, of keys or of ranges, is merged down until they have nothing left to hide, since a walk has to pass them or what they hide.
-//! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its outputs may span gaps between its
-//!    inputs, where the live set shows nothing yet. A compaction that needs either waits until it is done.
-//! 8. Segments that only move go along with the first of them, in one edit of the manifest, as long as their level holds too much.
+//! 1. Merging level 0 rewrites level 1. Level 0 is therefore due when it has 4 segments and as many bytes as
+//!    level 1, or 12 segments.
+//! 2. The deepest level with segments may grow to 16 segments × 10 for each level above it. Each other level
+//!    has a tenth of the next one as its target, but at least 4 segments. So a store has as few levels as its
+//!    size allows: data is merged into fewer of them on its way down, and a lookup asks fewer runs. (As in
+//!    RocksDB, whose option `level_compaction_dynamic_level_bytes` sizes levels from below.)
+//! 3. The level that exceeds its target by most goes first. The segments of level 0 overlap one another, so
+//!    they are merged together, with everything they overlap in level 1. If there are very many, the oldest
+//!    go first. A segment that overlaps nothing in either level is only moved, as when keys arrive in order.
+//! 4. Of any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is
+//!    merged.
+//! 5. When no writes come in, the newest segments of level 0 are merged with one another, up to the size of 4
+//!    segments, or all into level 1 if that is no larger; and each level is reduced to a tenth of the next
+//!    one. So data that arrives under load is merged rarely and late, while an idle store has few runs, and
+//!    few keys in the upper ones.
+//! 6. Segments of which range tombstones delete everything are dropped unread, before anything else. A
+//!    segment with a long streak of tombstones, of keys or of ranges, is merged down until they have nothing
+//!    left to hide, since a walk has to pass them or what they hide.
+//! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its
+//!    outputs may span gaps between its inputs, where the live set shows nothing yet. A compaction that needs
+//!    either waits until it is done.
+//! 8. Segments that only move go along with the first of them, in one edit of the manifest, as long as their
+//!    level holds too much.
 //!
-//! Nothing here looks at every segment of a store: levels are sorted, and what is found for a part of a level is kept while that part stays
-//! the same (see `costs.rs`).
+//! Nothing here looks at every segment of a store: levels are sorted, and what is found for a part of a level
+//! is kept while that part stays the same (see `costs.rs`).
 
 use crate::engine::compact::compaction::{Compaction, LEVEL0_GROUP_MAX, needs_no_tombstones};
 use crate::engine::compact::costs::MergeCosts;
@@ -37,8 +45,8 @@ const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 /// The target of each level relative to the one above it.
 const SIZE_RATIO: u64 = 10;
 
-/// A run of so many tombstones, of keys or of ranges, takes a walk a few milliseconds to pass.
-pub(crate) const TOMBSTONE_RUN: usize = 8 << 10;
+/// A streak of so many tombstones, of keys or of ranges, takes a walk a few milliseconds to pass.
+pub(crate) const TOMBSTONE_STREAK: usize = 8 << 10;
 
 /// How many bytes a level may hold while it is the deepest one.
 pub(crate) fn deepest_bytes_max(level: usize, segment_bytes: u64) -> u64 {
@@ -57,7 +65,8 @@ fn target_bytes(live: &LiveSet, level: usize, segment_bytes: u64) -> u64 {
     (of_deepest / SIZE_RATIO.saturating_pow(power)).max(segment_bytes.saturating_mul(LEVEL_SEGMENTS_MIN))
 }
 
-/// The most urgent compaction; `None` if every level is within its target or already being compacted. `costs` are those of the last pick.
+/// The most urgent compaction; `None` if every level is within its target or already being compacted. `costs`
+/// are those of the last pick.
 pub(crate) fn pick(
     costs: &mut MergeCosts,
     live: &LiveSet,
@@ -77,11 +86,12 @@ pub(crate) fn pick(
         0 => pick_level0(live, options, running),
         _ => pick_sorted(costs, live, level, excess_bytes(live, level, options), running),
     });
-    urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| match is_idle {
-        true => {
+    urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| {
+        if is_idle {
             pick_level0_when_idle(live, options, running).or_else(|| pick_when_idle(costs, live, running))
+        } else {
+            None
         }
-        false => None,
     })
 }
 
@@ -118,8 +128,8 @@ pub(crate) fn pick_level0(live: &LiveSet, options: &Options, running: &[Reservat
     pick_alone(live, 0, moves_max, running).or_else(|| Compaction::of_level0(live, is_older, running))
 }
 
-/// The oldest segments of level 0 of at least `bytes`, up to `moves_max`, that overlap no other one of levels 0 and 1, as when keys arrive
-/// in order.
+/// The oldest segments of level 0 of at least `bytes`, up to `moves_max`, that overlap no other one of levels
+/// 0 and 1, as when keys arrive in order.
 fn pick_alone(live: &LiveSet, bytes: u64, moves_max: usize, running: &[Reservation]) -> Option<Compaction> {
     let level1 = live.levels()[1].segments();
     let is_alone = |s: &&LiveSegment| {
@@ -150,8 +160,8 @@ fn disjoint_in_level0(level0: &Segments) -> Vec<&LiveSegment> {
     disjoint.into_iter().map(|(_, segment)| segment).collect()
 }
 
-/// The segment of a level below 0 that is merged with the fewest bytes for each of its own. If it only moves, others move along, until
-/// `excess` bytes have left the level.
+/// The segment of a level below 0 that is merged with the fewest bytes for each of its own. If it only moves,
+/// others move along, until `excess` bytes have left the level.
 fn pick_sorted(
     costs: &mut MergeCosts,
     live: &LiveSet,
@@ -167,9 +177,9 @@ fn pick_sorted(
     Some(first.along(moving, excess, running))
 }
 
-/// Merges the newest segments of level 0, each of which is at most as large as those after it together; or all into level 1 if that is no
-/// larger. So a store that is written now and then has a few runs, and no entry is merged for every flush. A segment that overlaps nothing
-/// only moves, once it is no longer tiny.
+/// Merges the newest segments of level 0, each of which is at most as large as those after it together; or
+/// all into level 1 if that is no larger. So a store that is written now and then has a few runs, and no
+/// entry is merged for every flush. A segment that overlaps nothing only moves, once it is no longer tiny.
 fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
     let [level0, level1, ..] = live.levels();
     if options.level0_trigger == usize::MAX {
@@ -190,21 +200,21 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
         }
         newer_bytes += bytes;
     }
-    match together > 0 && level1.file_bytes() <= level0.file_bytes() {
-        true => pick_level0(live, options, running),
-        false => {
-            let newest: Vec<_> = level0.segments().iter().take(together).cloned().collect();
-            Compaction::within_level0(&newest, running)
-        }
+    if together > 0 && level1.file_bytes() <= level0.file_bytes() {
+        pick_level0(live, options, running)
+    } else {
+        let newest: Vec<_> = level0.segments().iter().take(together).cloned().collect();
+        Compaction::within_level0(&newest, running)
     }
 }
 
-/// Merges a segment with a long run of tombstones into the next level; in the deepest one, rewrites it without them.
+/// Merges a segment with a long streak of tombstones into the next level; in the deepest one, rewrites it
+/// without them.
 fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
-    let is_dense = |s: &&LiveSegment| s.meta.longest_run >= TOMBSTONE_RUN as u64;
+    let is_dense = |s: &&LiveSegment| s.meta.longest_streak >= TOMBSTONE_STREAK as u64;
     live.levels().iter().enumerate().find_map(|(number, level)| {
         let pieces = level.segments().pieces().iter();
-        let may_have = pieces.filter(|piece| piece.longest_run() >= TOMBSTONE_RUN as u64);
+        let may_have = pieces.filter(|piece| piece.longest_streak() >= TOMBSTONE_STREAK as u64);
         let mut dense = may_have.flat_map(|piece| piece.segments()).filter(is_dense);
         match number {
             0 if options.level0_trigger == usize::MAX => None,

@@ -30,14 +30,14 @@ impl Maker {
         let id = FileId(self.next);
         self.next += 1;
         let dense = self.rng.u8(..100) == 0;
-        let longest_run = if dense { TOMBSTONE_RUN as u64 } else { 0 };
-        let tombstones = if self.rng.bool() { longest_run } else { longest_run + self.rng.u64(..2) };
+        let longest_streak = if dense { TOMBSTONE_STREAK as u64 } else { 0 };
+        let tombstones = if self.rng.bool() { longest_streak } else { longest_streak + self.rng.u64(..2) };
         let (smallest, largest) = (keys[0].to_be_bytes().to_vec(), keys[1].to_be_bytes().to_vec().into());
         let (digest, entries, ranges, file_bytes) = (0, 1 << 20, 0, self.rng.u64(1000..5000));
         let (min_seq, max_seq, data_bytes, raw_bytes) = (id.0, id.0, 1, 1);
         #[rustfmt::skip]
         let summary = SegmentSummary {
-            id, digest, entries, tombstones, longest_run, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
+            id, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
         let file = Arc::new(SegmentFile::new(Arc::clone(&self.files), id, digest));
         LiveSegment {
@@ -108,10 +108,9 @@ impl Plain<'_> {
             0 => self.level0(),
             _ => self.sorted(level),
         });
-        urgent.or_else(|| self.tombstones()).or_else(|| match is_idle {
-            true => self.level0_when_idle().or_else(|| self.when_idle()),
-            false => None,
-        })
+        urgent
+            .or_else(|| self.tombstones())
+            .or_else(|| if is_idle { self.level0_when_idle().or_else(|| self.when_idle()) } else { None })
     }
 
     fn bottom(&self, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
@@ -163,7 +162,7 @@ impl Plain<'_> {
     }
 
     fn tombstones(&self) -> Option<Chosen> {
-        let is_dense = |s: &&LiveSegment| s.meta.longest_run >= TOMBSTONE_RUN as u64;
+        let is_dense = |s: &&LiveSegment| s.meta.longest_streak >= TOMBSTONE_STREAK as u64;
         self.levels.iter().enumerate().find_map(|(number, level)| {
             let mut dense = level.iter().filter(is_dense);
             match number {
@@ -197,7 +196,8 @@ fn ids(segments: impl Iterator<Item = LiveSegment>) -> Vec<FileId> {
     segments.map(|s| s.meta.id).collect()
 }
 
-/// Whether the others that move along may: nothing overlaps them, they hide nothing, and their level holds too much without them.
+/// Whether the others that move along may: nothing overlaps them, they hide nothing, and their level holds
+/// too much without them.
 fn check_moves(live: &LiveSet, compaction: &Compaction) {
     for (number, moved) in compaction.upper.iter().enumerate() {
         let (level, meta) = (usize::from(moved.meta.place.last_level()), &moved.meta);
@@ -238,13 +238,12 @@ proptest! {
                 continue;
             };
             let chosen = Chosen::of(&compaction);
-            match compaction.kind == CompactionKind::Move && compaction.upper.len() > 1 {
-                true => {
-                    check_moves(&live, &compaction);
-                    let first = Chosen { upper: chosen.upper[..1].to_vec(), ..chosen };
-                    prop_assert_eq!(plain.map(|plain| Chosen { bottom: first.bottom, ..plain }), Some(first));
-                }
-                false => prop_assert_eq!(plain, Some(chosen), "step {}", step),
+            if compaction.kind == CompactionKind::Move && compaction.upper.len() > 1 {
+                check_moves(&live, &compaction);
+                let first = Chosen { upper: chosen.upper[..1].to_vec(), ..chosen };
+                prop_assert_eq!(plain.map(|plain| Chosen { bottom: first.bottom, ..plain }), Some(first));
+            } else {
+                prop_assert_eq!(plain, Some(chosen), "step {}", step);
             }
             if maker.rng.u8(..3) == 0 {
                 running.push(compaction.reservation().clone()); // It goes on during the next picks.
@@ -254,15 +253,16 @@ proptest! {
             let (smallest, largest) = hull(compaction.inputs()).unwrap();
             let key = |bytes: &[u8]| u64::from_be_bytes(bytes.try_into().unwrap());
             let (from, to) = (key(smallest), key(largest));
-            let added: Vec<LiveSegment> = match compaction.kind == CompactionKind::Move {
-                true => compaction.upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
-                false => (0..compaction.inputs().count().min(((to - from) / 2) as usize) as u64)
+            let added: Vec<LiveSegment> = if compaction.kind == CompactionKind::Move {
+                compaction.upper.iter().map(|s| s.at_level(compaction.output_level)).collect()
+            } else {
+                (0..compaction.inputs().count().min(((to - from) / 2) as usize) as u64)
                     .map(|n| {
                         let step = (to - from) / compaction.inputs().count() as u64;
                         let begin = from + n * step;
                         maker.segment(compaction.output_level, [begin, begin + step.saturating_sub(1)])
                     })
-                    .collect(),
+                    .collect()
             };
             let removed: Vec<LiveSegment> = compaction.inputs().cloned().collect();
             let next = live.with(added.clone(), &removed);

@@ -1,12 +1,14 @@
 //! Where ingested segments go: each into the deepest level that keeps the order of ages.
 //!
-//! Ingested rows are newer than everything else in the store. So a segment of theirs may lie in a level if nothing overlaps it there or
-//! above. Besides:
+//! Ingested rows are newer than everything else in the store. So a segment of theirs may lie in a level if
+//! nothing overlaps it there or above. Besides:
 //! 1. No level is used that is deeper than the data and the rows together need.
-//! 2. A running compaction owns its range on its output level (I10), and the segments that are placed own theirs until they are published.
-//! 3. A segment in quarantine returns above the entries that are older. [`Quarantine`] records how deep newer ones may be, so rows of its
-//!    range stay within that.
-//! 4. Few rows go to level 0, as a flush does, which is merged with others: or many small ingests would leave as many segments.
+//! 2. A running compaction owns its range on its output level (I10), and the segments that are placed own
+//!    theirs until they are published.
+//! 3. A segment in quarantine returns above the entries that are older. [`Quarantine`] records how deep newer
+//!    ones may be, so rows of its range stay within that.
+//! 4. Few rows go to level 0, as a flush does, which is merged with others: or many small ingests would leave
+//!    as many segments.
 
 use crate::engine::compact::pick::deepest_bytes_max;
 use crate::engine::compact::reservation::Reservation;
@@ -50,10 +52,8 @@ fn level_for(live: &LiveSet, segment: &LiveSegment, deepest: usize, running: &[R
             _ => !others.overlapping(smallest, largest).is_empty(),
         }
     };
-    let mut level = match overlaps(0) {
-        true => 0,
-        false => (1..=deepest).take_while(|level| !overlaps(*level)).last().unwrap_or(0),
-    };
+    let mut level =
+        if overlaps(0) { 0 } else { (1..=deepest).take_while(|level| !overlaps(*level)).last().unwrap_or(0) };
     for suspect in live.quarantined().iter().filter(|suspect| suspect.overlaps(smallest, largest)) {
         level = level.min(suspect.meta.place.quarantine().map_or(0, |q| usize::from(q.overtaken)));
     }

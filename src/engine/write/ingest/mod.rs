@@ -1,12 +1,15 @@
 //! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments.
 //!
-//! 1. The segments are built without any lock: the rows come from the caller's code, which may use the store. Their rows have no sequence number
-//!    yet (`unnumbered.rs`).
-//! 2. The publication holds the log, so other writers wait. It flushes what is in memory. Then all rows get the next sequence number, so they are
-//!    newer than everything else in the store, whoever has written or ingested meanwhile. So compactions need not know of them.
-//! 3. The log leaves that number out, and a new log begins behind it. So a manifest that has lost the rows contradicts that log, as it would after
-//!    a flush, and the loss is noticed (I4). If the publication fails, the log stays and the next attempt uses both again.
-//! 4. Each segment goes to the deepest level in which the order of ages allows it (`destination.rs`). One edit of the manifest adds them all.
+//! 1. The segments are built without any lock: the rows come from the caller's code, which may use the store.
+//!    Their rows have no sequence number yet (`unnumbered.rs`).
+//! 2. The publication holds the log, so other writers wait. It flushes what is in memory. Then all rows get
+//!    the next sequence number, so they are newer than everything else in the store, whoever has written or
+//!    ingested meanwhile. So compactions need not know of them.
+//! 3. The log leaves that number out, and a new log begins behind it. So a manifest that has lost the rows
+//!    contradicts that log, as it would after a flush, and the loss is noticed (I4). If the publication
+//!    fails, the log stays and the next attempt uses both again.
+//! 4. Each segment goes to the deepest level in which the order of ages allows it (`destination.rs`). One
+//!    edit of the manifest adds them all.
 
 pub(crate) mod destination;
 pub(crate) mod unnumbered;
@@ -33,7 +36,8 @@ const LEVEL: u8 = 1;
 const UNNUMBERED: Seq = 0;
 
 impl Writer {
-    /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held while it runs.
+    /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held
+    /// while it runs.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
@@ -105,7 +109,8 @@ impl Writer {
         Ok(log)
     }
 
-    /// Whether nothing is in memory, and the log begins behind a number that the manifest does not know: that of rows whose publication failed.
+    /// Whether nothing is in memory, and the log begins behind a number that the manifest does not know: that
+    /// of rows whose publication failed.
     fn begins_behind_a_free_number(&self, log: &ActiveLog) -> Result<bool> {
         let is_flushed = log.writer.is_empty() && self.shared.view().immutable.is_empty();
         Ok(is_flushed && self.publisher.with_state(|state| state.last_seq + 1 < log.next_seq)?)
@@ -128,7 +133,8 @@ impl Writer {
         Ok(built)
     }
 
-    /// Appends rows until the segment is full. The segment's writer checks their order; this checks its first key against `before`.
+    /// Appends rows until the segment is full. The segment's writer checks their order; this checks its first
+    /// key against `before`.
     fn fill<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         builder: &mut SegmentBuilder<'_>,

@@ -1,8 +1,9 @@
 //! Segments of ingested rows before they are published: complete, but for the sequence number of their rows.
 //!
-//! Only the publication knows the number, and it must not wait until gigabytes are written anew. So the blocks have none, and the number comes
-//! with the footer, 56 bytes that are appended last (`segment/format.rs`). Until then a segment has the name of an obsolete one: a repair leaves
-//! it out, and the next open removes what a crash has left.
+//! Only the publication knows the number, and it must not wait until gigabytes are written anew. So the
+//! blocks have none, and the number comes with the footer, 56 bytes that are appended last
+//! (`segment/format.rs`). Until then a segment has the name of an obsolete one: a repair leaves it out, and
+//! the next open removes what a crash has left.
 
 use crate::engine::filters::FilterKeeper;
 use crate::engine::storage::segment_builder::{SegmentBuilder, UnpublishedSegments};
@@ -15,7 +16,8 @@ use crate::segment::UnnumberedSegment;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How many segments are open at a time while they get their number. File systems that journal sync them together.
+/// How many segments are open at a time while they get their number. File systems that journal sync them
+/// together.
 const OPEN_MAX: usize = 32;
 
 /// Call order: `push* number`. Dropped before, it removes the files.

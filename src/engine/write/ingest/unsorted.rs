@@ -1,10 +1,11 @@
 //! Bulk loading of rows in any order: an external merge sort in front of [`Writer::ingest`].
 //!
-//! 1. Rows are collected in memory. A full buffer is sorted and written as a *run*: segments without filters, whose sequence number is the
-//!    run's. No manifest names them, and they have the name of obsolete segments from the start: a repair leaves them out, and the next
-//!    open removes what a crash has left.
-//! 2. Runs are merged, and of rows with the same key the one of the newest run counts. A merge needs a cursor for each run, so a certain
-//!    number of runs is merged into one of the next tier: each row is rewritten once per tier.
+//! 1. Rows are collected in memory. A full buffer is sorted and written as a *run*: segments without filters,
+//!    whose sequence number is the run's. No manifest names them, and they have the name of obsolete segments
+//!    from the start: a repair leaves them out, and the next open removes what a crash has left.
+//! 2. Runs are merged, and of rows with the same key the one of the newest run counts. A merge needs a cursor
+//!    for each run, so a certain number of runs is merged into one of the next tier: each row is rewritten
+//!    once per tier.
 
 use crate::direction::Direction;
 use crate::engine::storage::Storage;
@@ -149,9 +150,10 @@ impl<'a> RunWriter<'a> {
             None => SegmentBuilder::temporary(storage)?,
         };
         builder.append(key, seq, EntryKind::Put, value)?;
-        match builder.file_bytes() < storage.options.segment_bytes {
-            true => self.current = Some(builder),
-            false => self.finished.push(builder.finish()?),
+        if builder.file_bytes() < storage.options.segment_bytes {
+            self.current = Some(builder);
+        } else {
+            self.finished.push(builder.finish()?);
         }
         Ok(())
     }
@@ -209,7 +211,8 @@ impl Buffer {
     fn sort(&mut self) {
         let bytes = &self.bytes;
         let key = |row: &BufferedRow| bytes.get(row.key()).unwrap_or_default();
-        self.rows.sort_by(|a, b| a.front.cmp(&b.front).then_with(|| key(a).cmp(key(b)))); // Stable: the last stays last.
+        // Stable: the last stays last.
+        self.rows.sort_by(|a, b| a.front.cmp(&b.front).then_with(|| key(a).cmp(key(b))));
         self.rows.dedup_by(|later, earlier| {
             let is_same = key(later) == key(earlier);
             if is_same {

@@ -1,5 +1,6 @@
-//! An unreadable block does not stop the store. Its segment goes to quarantine, writes still succeed, readable blocks serve reads, and a
-//! key that the damaged block may hold gives the error, never an older version.
+//! An unreadable block does not stop the store. Its segment goes to quarantine, writes still succeed,
+//! readable blocks serve reads, and a key that the damaged block may hold gives the error, never an older
+//! version.
 
 mod compaction;
 
@@ -103,11 +104,12 @@ fn assert_walks_from_keys(db: &Db, expected: &Contents, path: &Path) {
     }
 }
 
-/// The keys that one damaged byte affects: every key of `must` gives the error, those of `may` can give it, and no other does.
+/// The keys that one damaged byte affects: every key of `must` gives the error, those of `may` can give it,
+/// and no other does.
 struct Cost {
     must: BTreeSet<Vec<u8>>,
-    /// Keys that the damaged part could hold but does not. Whether a get reads the segment for them depends on its filter and on its newest
-    /// entry.
+    /// Keys that the damaged part could hold but does not. Whether a get reads the segment for them depends
+    /// on its filter and on its newest entry.
     may: BTreeSet<Vec<u8>>,
 }
 
@@ -245,7 +247,8 @@ fn one_damaged_block_does_not_stop_writes_and_costs_only_its_own_keys() {
     );
 }
 
-/// Two versions of 200 keys: the old one in level 1, the new one in a segment of level 0 with damage in its middle.
+/// Two versions of 200 keys: the old one in level 1, the new one in a segment of level 0 with damage in its
+/// middle.
 fn two_versions() -> (SimFs, PathBuf, Contents) {
     let fs = SimFs::new();
     let db = options(&fs).memtable_bytes(1 << 20).segment_bytes(1 << 20).open(STORE).unwrap();

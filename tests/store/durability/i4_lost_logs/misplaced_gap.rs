@@ -1,4 +1,5 @@
-//! A gap record that a misdirected write has put where it does not belong. Its checksums are right, and it claims that numbers are unused.
+//! A gap record that a misdirected write has put where it does not belong. Its checksums are right, and it
+//! claims that numbers are unused.
 
 use super::*;
 
@@ -14,7 +15,8 @@ fn gap(log: &[u8], next: u64) -> Vec<u8> {
     record
 }
 
-/// A store of two logs in whose first log a gap up to `next` begins `skip` bytes behind the start of record `n`; its number of writes.
+/// A store of two logs in whose first log a gap up to `next` begins `skip` bytes behind the start of record
+/// `n`; its number of writes.
 fn misplaced(n: u64, skip: usize, next: impl Fn(u64) -> u64) -> (SimFs, u64) {
     let (fs, counts) = two_logs();
     let first = &logs(&fs)[0];

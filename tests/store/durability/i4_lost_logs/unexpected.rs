@@ -15,7 +15,8 @@ fn a_log_left_by_a_failed_rotation_does_not_stop_the_next_opening() {
         assert!(db.flush().is_err());
         assert_eq!((logs(&fs).len(), fs.faults_left()), (2, 0), "what the rotation began is there");
         put(&db, key(1), b"v", Durability::Sync);
-        // The next rotation succeeds, and the manifest records what is synced after it, but the flush finds no space.
+        // The next rotation succeeds, and the manifest records what is synced after it, but the flush finds
+        // no space.
         fs.fail(Fault { forever: true, ..no_space(OpKind::Create, 1) });
         assert!(db.flush().is_err());
         put(&db, key(2), b"v", Durability::Sync);
@@ -56,7 +57,8 @@ fn operations_that_no_log_and_no_segment_has_are_reported_as_lost() {
     fs.remove(&logs(&fs)[0]).unwrap();
     let segments =
         fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "segment"));
-    segments.for_each(|path| fs.remove(&path).unwrap()); // A flush may have written it, and not yet published it.
+    // A flush may have written it, and not yet published it.
+    segments.for_each(|path| fs.remove(&path).unwrap());
     fs.write(Path::new(STORE).join("000999.segment"), Vec::new());
     let report = repair(&fs);
     assert_eq!(report.logs.unwrap().operations_lost, [1..=counts[0]]);

@@ -1,4 +1,5 @@
-//! Repair of logs with damaged headers in a store that has lost its manifest: nothing else says where the logs begin.
+//! Repair of logs with damaged headers in a store that has lost its manifest: nothing else says where the
+//! logs begin.
 
 use super::*;
 use crate::support::Rng;
@@ -224,7 +225,8 @@ fn i12_half_an_ingest_beside_a_damaged_header_stays_invisible() {
     assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count().unwrap(), 0);
 }
 
-/// Segments are written in the order of keys, so half of one says nothing of which operations are in segments.
+/// Segments are written in the order of keys, so half of one says nothing of which operations are in
+/// segments.
 #[test]
 fn half_a_flush_hides_no_record_of_the_log() {
     const ROWS: u64 = 40_000;

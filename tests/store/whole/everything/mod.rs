@@ -1,6 +1,7 @@
-//! All threads of a store at once, on a disk with temporary faults, through crashes and reopenings. At any time each writer finds every
-//! write that was acknowledged; after a crash, a prefix of its writes that includes every synced one.
-//! `EVERYTHING_SEED=n`, `EVERYTHING_COUNT=n` and `EVERYTHING_OPS=n` repeat a seed or run longer.
+//! All threads of a store at once, on a disk with temporary faults, through crashes and reopenings. At any
+//! time each writer finds every write that was acknowledged; after a crash, a prefix of its writes that
+//! includes every synced one. `EVERYTHING_SEED=n`, `EVERYTHING_COUNT=n` and `EVERYTHING_OPS=n` repeat a seed
+//! or run longer.
 
 mod threads;
 mod workload;
@@ -36,12 +37,14 @@ fn fail_to_open(mut fs: SimFs, rng: &mut Rng, exists: bool) -> SimFs {
     fs
 }
 
-/// Repairs an intact store, with or without its manifest, perhaps after an earlier repair that a crash interrupted.
+/// Repairs an intact store, with or without its manifest, perhaps after an earlier repair that a crash
+/// interrupted.
 fn check_repair(fs: &SimFs, rng: &mut Rng, found: &Contents, what: &str) -> SimFs {
     let mut fs = fs.crash(Crash::Kill, rng.next());
     let without = rng.percent(50);
     if without {
-        // The renames of obsolete segments must be durable: without those and the manifest, the segments look live.
+        // The renames of obsolete segments must be durable: without those and the manifest, the segments look
+        // live.
         sidebloom::fs::Fs::sync_dir(&fs, std::path::Path::new(STORE)).unwrap();
         sidebloom::fs::Fs::remove(&fs, &std::path::Path::new(STORE).join("MANIFEST")).unwrap();
     }
@@ -165,7 +168,8 @@ fn run(seed: u64, rounds: u64, ops: u64) {
     }
 }
 
-/// Opens a store with damaged blocks and uses it: every answer is right or an error that names a damaged file. Then repairs it.
+/// Opens a store with damaged blocks and uses it: every answer is right or an error that names a damaged
+/// file. Then repairs it.
 fn damaged(seed: u64) {
     let mut rng = Rng::new(seed);
     let fs = SimFs::new();
@@ -176,18 +180,15 @@ fn damaged(seed: u64) {
         let db = options(&fs, &mut rng).open(STORE).unwrap();
         for _ in 0..rng.below(1500) {
             let k = key(rng.below(400));
-            match rng.percent(40) {
-                true => {
-                    db.delete(&k).unwrap();
-                    live.remove(&k);
-                    touched.entry(k).or_default().push(None);
-                }
-                false => {
-                    let value: Vec<u8> = (0..rng.below(80)).map(|_| rng.next() as u8).collect();
-                    db.put(&k, &value).unwrap();
-                    live.insert(k.clone(), value.clone());
-                    touched.entry(k).or_default().push(Some(value));
-                }
+            if rng.percent(40) {
+                db.delete(&k).unwrap();
+                live.remove(&k);
+                touched.entry(k).or_default().push(None);
+            } else {
+                let value: Vec<u8> = (0..rng.below(80)).map(|_| rng.next() as u8).collect();
+                db.put(&k, &value).unwrap();
+                live.insert(k.clone(), value.clone());
+                touched.entry(k).or_default().push(Some(value));
             }
             match rng.below(200) {
                 0 => db.flush().unwrap(),

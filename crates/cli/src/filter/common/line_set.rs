@@ -4,7 +4,8 @@ use sidebloom::KeyHasher;
 
 /// Bytes before a line in the arena: a taken flag and the length.
 const HEAD_BYTES: usize = 5;
-/// Low bits of a slot: the offset in the arena plus one. The high bits are part of the hash and avoid most comparisons.
+/// Low bits of a slot: the offset in the arena plus one. The high bits are part of the hash and avoid most
+/// comparisons.
 const OFFSET_BITS: u32 = 40;
 
 /// Open addressing over an arena; both are allocated once.
@@ -22,8 +23,9 @@ pub struct LineSet {
 pub struct Full;
 
 impl LineSet {
-    /// An empty set of at most `bytes` of memory, a third of it for the table. `hasher` differs from the one that partitioned the lines, so
-    /// that they spread again, and is secret, so that nobody can choose lines that share a slot.
+    /// An empty set of at most `bytes` of memory, a third of it for the table. `hasher` differs from the one
+    /// that partitioned the lines, so that they spread again, and is secret, so that nobody can choose lines
+    /// that share a slot.
     pub fn new(bytes: usize, hasher: KeyHasher) -> Self {
         let slots = (bytes / 3 / size_of::<u64>()).max(2);
         let slots = 1 << slots.ilog2();

@@ -1,22 +1,25 @@
 //! `sidebloom filter common`: the exact intersection of two huge files, in little memory.
 //!
 //! 1. Build a filter of the smaller file, as large as the memory allows.
-//! 2. Read the larger file through it. The lines that pass (common lines and false positives) are candidates, partitioned by hash into
-//!    64 files on disk.
-//! 3. Build a filter of those few candidates, read the smaller file through it, and partition its candidates by the same hash.
-//! 4. Equal lines are now in files with the same number. Load one file of each pair into a set and compare the other with it. Partition
-//!    files that do not fit the memory again, by another hash.
+//! 2. Read the larger file through it. The lines that pass (common lines and false positives) are candidates,
+//!    partitioned by hash into 64 files on disk.
+//! 3. Build a filter of those few candidates, read the smaller file through it, and partition its candidates
+//!    by the same hash.
+//! 4. Equal lines are now in files with the same number. Load one file of each pair into a set and compare
+//!    the other with it. Partition files that do not fit the memory again, by another hash.
 //!
 //! # Measured
-//! Two files of 50 million URLs each (3.05 GB and 61 bytes a line, from `examples/generate_urls.rs`, where the commands stand), 5
-//! million of them in both, `--memory 64MiB`, on two cores of an Intel Xeon (Sapphire Rapids):
+//! Two files of 50 million URLs each (3.05 GB and 61 bytes a line, from `examples/generate_urls.rs`, where
+//! the commands stand), 5 million of them in both, `--memory 64MiB`, on two cores of an Intel Xeon (Sapphire
+//! Rapids):
 //!
 //! | time | most memory (`/usr/bin/time -v`) | candidates written to disk | found |
 //! |---|---|---|---|
 //! | 37 s | 61.9 MiB | 638 MiB | 5,000,000, checked against `sort` and `cmp` |
 //!
-//! With 10 million lines each, `--memory 64M` took 36.7 MiB; 300,000 lines against 10 million with the least, 16M, took 13.7 MiB.
-//! The first filter of the large run had 8.2 bits per line and let 5.95 million lines of the larger file pass, 0.95 million of them false.
+//! With 10 million lines each, `--memory 64M` took 36.7 MiB; 300,000 lines against 10 million with the least,
+//! 16M, took 13.7 MiB. The first filter of the large run had 8.2 bits per line and let 5.95 million lines of
+//! the larger file pass, 0.95 million of them false.
 
 mod line_set;
 mod parts;
@@ -36,9 +39,10 @@ use std::path::{Path, PathBuf};
 
 /// Print the lines that two files share, within a memory limit
 ///
-/// Exact: the filters only select which lines go to disk for comparison. Each common line is printed once, in no particular order.
-/// Both files are read at most twice. The directory for temporary files (TMPDIR) holds the common lines twice, plus false positives
-/// (--verbose prints the size). Exit codes: 0 if there are common lines, 1 if there are none, 2 on error.
+/// Exact: the filters only select which lines go to disk for comparison. Each common line is printed once, in
+/// no particular order. Both files are read at most twice. The directory for temporary files (TMPDIR) holds
+/// the common lines twice, plus false positives (--verbose prints the size). Exit codes: 0 if there are
+/// common lines, 1 if there are none, 2 on error.
 #[derive(clap::Args)]
 pub struct Args {
     /// One file
@@ -311,8 +315,8 @@ mod tests {
         assert_eq!(std::fs::read_dir(work.dir.path()).unwrap().count(), 0, "no file is left");
     }
 
-    /// Lines of 32 bytes that XXH3 with `seed` gives one hash: the first word is what it is xored with, so that the product with the second,
-    /// which is free, is zero.
+    /// Lines of 32 bytes that XXH3 with `seed` gives one hash: the first word is what it is xored with, so
+    /// that the product with the second, which is free, is zero.
     fn colliding_lines(seed: u64, count: u64) -> impl Iterator<Item = Vec<u8>> {
         const SECRET: u64 = 0xbe4b_a423_396c_feb8; // The first 8 bytes of XXH3's own.
         let first = SECRET.wrapping_add(seed).to_le_bytes();

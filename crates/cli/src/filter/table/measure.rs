@@ -23,7 +23,8 @@ pub struct Row {
     pub measured_fpr: f64,
     /// Cache lines that a probe of an absent key reads, on average.
     pub lines_per_probe: f64,
-    /// Nanoseconds per such probe on each instruction set of the machine, the fastest last; a single figure if there is only one way.
+    /// Nanoseconds per such probe on each instruction set of the machine, the fastest last; a single figure
+    /// if there is only one way.
     pub probe_ns: Vec<ProbeTime>,
     /// Nanoseconds to build, per key.
     pub build_ns_per_key: f64,
@@ -176,7 +177,8 @@ fn lines_until_unset(fill: f64, k: u32) -> f64 {
     (0..k).map(|i| fill.powi(i as i32)).sum()
 }
 
-/// Nanoseconds per call: the mean over the parts of the keys, each the best of several rounds, to exclude other work on the CPU.
+/// Nanoseconds per call: the mean over the parts of the keys, each the best of several rounds, to exclude
+/// other work on the CPU.
 fn timed<K>(keys: &[K], maybe: impl Fn(&K) -> bool) -> f64 {
     let mut best = vec![f64::INFINITY; keys.len().div_ceil(TIMED_PART)];
     for _ in 0..ROUNDS {

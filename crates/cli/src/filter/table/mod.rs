@@ -13,11 +13,12 @@ use std::io::Write;
 
 /// Measure the kinds of filters, or print the sizes that the formulas give
 ///
-/// For each kind: bits per key; false-positive rate, expected and measured; cache lines read per probe of an absent
-/// key; time per such probe on one thread, from precomputed hashes and for each instruction set of this machine (for
-/// bloom and counting: from the keys, including the hash); build time per key, from hashes. Each row is printed as soon
-/// as it is measured. With 100 K keys the filters fit into L2, with 1 M into L2 or L3. With 100 M, most probes are
-/// cache misses, and the table takes 3 GB of memory and a few minutes, most of them for bloom and counting.
+/// For each kind: bits per key; false-positive rate, expected and measured; cache lines read per probe of an
+/// absent key; time per such probe on one thread, from precomputed hashes and for each instruction set of
+/// this machine (for bloom and counting: from the keys, including the hash); build time per key, from hashes.
+/// Each row is printed as soon as it is measured. With 100 K keys the filters fit into L2, with 1 M into L2
+/// or L3. With 100 M, most probes are cache misses, and the table takes 3 GB of memory and a few minutes,
+/// most of them for bloom and counting.
 #[derive(clap::Args)]
 pub struct Args {
     /// Keys in each filter

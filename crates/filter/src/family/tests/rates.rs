@@ -1,7 +1,7 @@
 //! Measured false-positive rates are the predicted ones.
 
 use super::*;
-use crate::sized::sized;
+use crate::test_length::sized;
 
 fn measured(probes: u64, contains: impl Fn([u8; 16]) -> Verdict) -> f64 {
     (0..probes).filter(|&i| contains(key(1, i)) == Verdict::Maybe).count() as f64 / probes as f64
@@ -24,7 +24,8 @@ fn a_full_bloom_filter_has_the_rate_of_the_formula_with_both_hashes() {
             let plan = plan(keys, fpr, hash);
             let filter = bloom_of(plan, 0..keys);
             let case = format!("{keys} keys at {fpr}, {}", hash.name());
-            // The predicted rate is the mean over all key sets of this size; what can be measured depends on how full this one is.
+            // The predicted rate is the mean over all key sets of this size; what can be measured depends on
+            // how full this one is.
             assert_near(filter.fpr(), plan.shape.fpr(keys), &case);
             assert_near(measured(probes(fpr), |key| filter.contains(key)), filter.fpr(), &case);
         }
@@ -39,7 +40,8 @@ fn from_6_to_16_bits_per_key_the_rate_is_within_3_percent_of_the_formula() {
         let shape = Shape::with_bits_per_key(keys, bits).unwrap();
         let predicted = shape.fpr(keys);
         let filter = bloom_of(Plan { shape, hash: HashFunction::Xxh3(3), fpr: 1.1 * predicted }, 0..keys);
-        // 10,000 or 20,000 false positives: chance moves the measurement by 1 or 0.7 % in one standard deviation.
+        // 10,000 or 20,000 false positives: chance moves the measurement by 1 or 0.7 % in one standard
+        // deviation.
         let off = measured((sized(10_000.0, 20_000.0) / predicted) as u64, |key| filter.contains(key))
             / predicted
             - 1.0;
@@ -50,7 +52,8 @@ fn from_6_to_16_bits_per_key_the_rate_is_within_3_percent_of_the_formula() {
 
 #[test]
 fn a_small_filter_of_a_very_low_rate_is_not_spoilt_by_double_hashing() {
-    // Without the third term of the positions, 1000 keys at 1e-6 let through 46 times as many as the formula says.
+    // Without the third term of the positions, 1000 keys at 1e-6 let through 46 times as many as the formula
+    // says.
     let plan = plan(1000, 1e-6, HashFunction::default());
     let filters: Vec<Bloom> =
         (0..8).map(|seed| bloom_of(Plan { hash: HashFunction::Xxh3(seed), ..plan }, 0..1000)).collect();

@@ -1,7 +1,7 @@
 //! The filter for small sets, against its definition.
 
 use super::*;
-use crate::{KeyHasher, sized::sized};
+use crate::{KeyHasher, test_length::sized};
 use proptest::prelude::*;
 use std::collections::HashSet;
 

@@ -6,7 +6,7 @@ use super::layout::{Seven, Wide, for_width};
 use super::sort::InMemory;
 use super::*;
 use crate::hash::{digest, hash_key};
-use crate::sized::sized;
+use crate::test_length::sized;
 use crate::*;
 use oracle::{answer, assert_every_isa_agrees};
 use proptest::prelude::*;
@@ -88,7 +88,8 @@ fn roomier_lines_take_the_expected_size_and_lower_the_rate() {
     }
 }
 
-/// What is asked for, per width: bits per key, and bits per key in multiples of log2(1 / false-positive rate), all at most.
+/// What is asked for, per width: bits per key, and bits per key in multiples of log2(1 / false-positive
+/// rate), all at most.
 const AIMS: [(Width, f64, f64); 7] = [
     (Width::Seven, 7.7, 1.05),
     (Width::Eight, 8.9, 1.05),
@@ -333,7 +334,8 @@ proptest! {
         hashes in proptest::collection::vec(any::<u64>(), 100),
         low_controls in any::<bool>(),
     ) {
-        // Random lines answer "maybe" too rarely, so some hashes are members of built ones below; here all readings differ.
+        // Random lines answer "maybe" too rarely, so some hashes are members of built ones below; here all
+        // readings differ.
         let mut lines: Vec<Line> = lines.iter().map(|halves| halves.as_flattened().try_into().unwrap()).collect();
         if low_controls {
             lines.iter_mut().for_each(|line| line[32..].fill(0));

@@ -1,0 +1,127 @@
+//! The methods of [`Db`] for compaction, filters, copies and verification.
+
+use super::handle::Db;
+use crate::bounds::KeyBounds;
+use crate::engine::copies::file_set::FileSet;
+use crate::engine::filters::RebuildReport;
+use crate::engine::follow::Follower;
+use crate::engine::verify::{VerifyReport, verify};
+use crate::error::Result;
+use crate::options::FilterPolicy;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+impl Db {
+    /// Flushes, then merges everything written before this call into one sorted run without tombstones. The
+    /// store stays writable. The merge proceeds in small steps and no writer waits for it. Finished steps
+    /// persist: after a crash, the next call continues where this one stopped. Needs free disk space for a
+    /// few segments. Tombstones stay where a segment in quarantine has keys.
+    ///
+    /// # Errors
+    /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is
+    /// damaged: it goes to quarantine, and the next call skips it.
+    pub fn compact(&self) -> Result<()> {
+        self.compact_range(..)
+    }
+
+    /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range changes
+    /// nothing.
+    ///
+    /// # Errors
+    /// The errors of [`compact`](Self::compact).
+    pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
+        self.own()?.compact_range(range.into_bounds())
+    }
+
+    /// Waits until the background threads have nothing left to flush or to compact.
+    ///
+    /// # Errors
+    /// The error of background work that failed; [`Error::Poisoned`](crate::Error::Poisoned) once the store
+    /// is read-only.
+    pub fn wait_for_compaction(&self) -> Result<()> {
+        self.own()?.compactor.wait_for_compaction()
+    }
+
+    /// Gives every segment the filter that `policy` asks for, and uses the policy for new segments from now
+    /// on. The store can be used meanwhile. Segments are read, not written. Filters that fit already are
+    /// kept, so a new call continues an interrupted rebuild. Segments in quarantine are skipped
+    /// ([`RebuildReport::quarantined`]).
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a policy out of range or without
+    /// filters; the errors of [`sync`](Self::sync). [`Error::Io`](crate::Error::Io) or
+    /// [`Error::Corruption`](crate::Error::Corruption) if a segment cannot be read: it goes to quarantine,
+    /// and the others still get their filters.
+    pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
+        self.rebuild_filters_with(policy, |_| ControlFlow::Continue(()))
+    }
+
+    /// Like [`rebuild_filters`](Self::rebuild_filters), but calls `progress` before each segment and stops
+    /// once that returns `Break`.
+    ///
+    /// # Errors
+    /// The errors of [`rebuild_filters`](Self::rebuild_filters).
+    pub fn rebuild_filters_with(
+        &self,
+        policy: FilterPolicy,
+        mut progress: impl FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
+        self.own()?.filters.rebuild_filters(policy, &mut progress)
+    }
+
+    /// Reads and verifies all filters and index partitions now. Otherwise a background thread does so after
+    /// the open.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) if an index is
+    /// damaged.
+    pub fn warm(&self) -> Result<()> {
+        self.own()?.filters.warm()
+    }
+
+    /// In a store that [follows](crate::Options::follow) another process: makes everything visible that was
+    /// written before this call. In any other store, that is so already.
+    ///
+    /// # Errors
+    /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) for a damaged
+    /// manifest or log. What was visible stays so.
+    pub fn catch_up(&self) -> Result<()> {
+        self.own()?.follower.as_ref().map_or(Ok(()), Follower::catch_up)
+    }
+
+    /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On
+    /// another file system, the files are copied and synced instead. The store stays writable.
+    ///
+    /// # Errors
+    /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists.
+    /// [`Error::Io`](crate::Error::Io), after which the target is removed.
+    pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
+        self.own()?.checkpoint(target.as_ref())
+    }
+
+    /// Flushes everything written so far and returns the files that hold it, to be copied elsewhere while the
+    /// store goes on.
+    ///
+    /// # Errors
+    /// [`Error::ReadOnly`](crate::Error::ReadOnly), also in a store that follows another process; the errors
+    /// of [`flush`](Self::flush).
+    pub fn file_set(&self) -> Result<FileSet> {
+        self.own()?.file_set()
+    }
+
+    /// Lets the store take no more writes until it is opened again, as after a failed write: they fail with
+    /// [`Error::Poisoned`](crate::Error::Poisoned), which names the cause. For a writer that has learned that
+    /// another one has replaced it.
+    pub fn stop_writing(&self, cause: impl Into<String>) {
+        self.engine().shared.stop_writing(cause.into());
+    }
+
+    /// Reads the whole store: verifies every checksum, probes every key's filter, and compares the manifest
+    /// with the files.
+    ///
+    /// # Errors
+    /// Only if the check itself fails. What it finds is in the report.
+    pub fn verify(&self) -> Result<VerifyReport> {
+        verify(&self.own()?.shared)
+    }
+}

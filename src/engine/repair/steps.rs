@@ -1,0 +1,197 @@
+//! The steps of a repair, in order.
+
+use super::renumber::{NEXT_SEQ_KEPT_MAX, renumber};
+use super::report::{LogSalvage, LostRange, RepairReport};
+use super::workspace::Repair;
+use crate::engine::storage::names::{
+    LOCK, has_manifest, next_free_id, refuse_unfinished_copy, unusual_number,
+};
+use crate::error::{Error, Result};
+use crate::fs::{Fs, LockMode, LockedFs, open_dir, with_mode_of};
+use crate::id::{FileId, FileKind};
+use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
+use crate::options::Options;
+use crate::segment::{SEARCH_BYTES_REPAIR, is_damage};
+use crate::wal::LogStart;
+use std::ops::Bound;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Repairs the store in directory `path`, which must not be open. Everything readable is kept, and damaged
+/// files are set aside, not removed. Bytes that the disk cannot read are reported as lost, like any other
+/// damage. If the sequence numbers have come near their end, every row is written again under a low one.
+///
+/// # Errors
+/// [`Error::NotAStore`] if the directory contains no store files, or a copy that was never completed;
+/// [`Error::Locked`]; [`Error::Io`] if a file cannot be opened or written.
+pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
+    Options::new().repair(path)
+}
+
+impl Options {
+    /// Repairs the store in directory `path` on this file system, like [`repair`]. Of the other settings,
+    /// only the mode has an effect.
+    ///
+    /// # Errors
+    /// The errors of [`repair`].
+    pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
+        let path = self.fs.absolute(path.as_ref())?;
+        repair_on(&self.named_fs(), &path, self.mode.is_none())
+    }
+}
+
+/// Repairs the store that `named` finds at `path`. New files may get the mode of those that are there.
+fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<RepairReport> {
+    let fs = match named.file_len(path)? {
+        Some(_) => open_dir(named, path)?,
+        None => Arc::clone(named),
+    };
+    let names = match fs.file_len(path)? {
+        Some(_) => fs.list(path)?,
+        None => Vec::new(),
+    };
+    refuse_unfinished_copy(&*fs, path, &names)?;
+    if !names.iter().any(|name| FileKind::parse(name).is_some()) && !has_manifest(&*fs, path, &names)? {
+        let what = "it contains no store files".to_owned();
+        return Err(Error::NotAStore { path: path.to_path_buf(), what });
+    }
+    let lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
+    let fs = if keep_mode { with_mode_of(fs, &*lock) } else { fs };
+    let fs = LockedFs::wrap(fs, path, LOCK, &*lock);
+    let names = fs.list(path)?; // Again: a store may have been open until it was locked.
+    Repair {
+        fs,
+        path,
+        names,
+        report: RepairReport::default(),
+        next_id: FileId(0),
+        is_manifest_lost: false,
+        is_store_unknown: false,
+        in_segments: 0,
+        gap_before_logs: None,
+        search_bytes: SEARCH_BYTES_REPAIR,
+        replaced: Vec::new(),
+    }
+    .all_steps()
+}
+
+impl Repair<'_> {
+    fn all_steps(mut self) -> Result<RepairReport> {
+        self.set_aside_irregular_logs()?;
+        let known = match read_state(&*self.fs, self.path) {
+            Ok(state) => self.keep_if_complete(state)?,
+            Err(Error::NotAStore { .. }) => None,
+            Err(error) if is_damage(&error) => {
+                self.set_aside(MANIFEST, error)?;
+                None
+            }
+            Err(error) => return Err(error),
+        };
+        self.is_manifest_lost = known.is_none();
+        let (state, changed) = match known {
+            Some(state) => {
+                self.in_segments = state.newest_in_segments();
+                self.check_segments(state)?
+            }
+            None => {
+                let state = self.gather()?;
+                self.report_gap_before_logs();
+                (state, true)
+            }
+        };
+        self.report.segments = state.segments.len() as u64;
+        self.report.entries = state.segments.values().map(|meta| meta.entries).fold(0, u64::saturating_add);
+        self.report.rebuilt = changed;
+        let next_id = FileId(next_free_id(&state, &self.names).max(self.next_id.0));
+        let state = if changed { ManifestState { next_id, ..state } } else { state };
+        if changed {
+            self.fs.sync_dir(self.path)?;
+            // A manifest gives the store a number that the records of its logs do not carry, so it has to
+            // wait until they have a new log.
+            if !self.is_store_unknown {
+                Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
+            }
+        }
+        self.set_aside_replaced()?;
+        let next_seq = self.repair_logs(&state)?;
+        self.fs.sync_dir(self.path)?;
+        if next_seq.max(state.newest_in_segments()) > NEXT_SEQ_KEPT_MAX {
+            tracing::warn!(next_seq, "the sequence numbers are near their end: numbering all rows anew");
+            let state = renumber(Arc::clone(&self.fs), self.path)?;
+            self.report.segments = state.segments.len() as u64;
+            self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
+            self.report.rebuilt = true;
+        }
+        Ok(self.report)
+    }
+
+    /// Sets aside what has the name of a log and is no regular file: nothing can be read of it.
+    fn set_aside_irregular_logs(&mut self) -> Result<()> {
+        for id in self.files(FileKind::Wal) {
+            if let Err(error @ Error::Corruption { .. }) = self.fs.open(&self.log_path(id)) {
+                let name = id.file_name(FileKind::Wal);
+                self.set_aside(&name, error)?;
+                self.names.retain(|other| *other != name);
+            }
+        }
+        Ok(())
+    }
+
+    /// The state of the manifest, or `None` if the manifest has lost its last edits. In that case it is set
+    /// aside.
+    fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
+        let manifest = self.path.join(MANIFEST);
+        if !state.next_id.leaves_room() {
+            self.set_aside(MANIFEST, unusual_number(manifest))?;
+            return Ok(None);
+        }
+        for id in state.segments.keys() {
+            if self.fs.file_len(&self.path.join(id.file_name(FileKind::Segment)))?.is_none() {
+                self.set_aside(
+                    MANIFEST,
+                    Error::corruption(&manifest, 0, format!("it names segment {id}, which is missing")),
+                )?;
+                return Ok(None);
+            }
+        }
+        let needed = self.files(FileKind::Wal).into_iter().find(|id| *id >= state.log_floor);
+        let start = needed.map(|id| self.log_start(id, state.header.store_id)).transpose()?;
+        match start {
+            // Operations in a segment that has no name prove that edits were lost. Otherwise, a log was lost.
+            Some(LogStart::At(seq)) if seq > state.last_seq + 1 && self.has_newer_segment(&state) => {
+                let what =
+                    format!("it ends at operation {}, but the first log begins at {seq}", state.last_seq);
+                self.set_aside(MANIFEST, Error::corruption(&manifest, 0, what))?;
+                self.gap_before_logs = Some(state.last_seq + 1..=seq - 1);
+                Ok(None)
+            }
+            _ => Ok(Some(state)),
+        }
+    }
+
+    /// The segments that seemed to have these operations turned out to be unreadable, or to have only the
+    /// first of them. In the latter case, the last ones may also have been tombstones that a compaction has
+    /// dropped.
+    fn report_gap_before_logs(&mut self) {
+        let Some(gap) = self.gap_before_logs.take().filter(|gap| self.in_segments < *gap.end()) else {
+            return;
+        };
+        if self.in_segments < *gap.start() {
+            self.report.logs = Some(LogSalvage { operations_lost: vec![gap], ..LogSalvage::default() });
+        }
+        let file = self.path.join(MANIFEST);
+        self.report.lost.push(LostRange { file, first: Bound::Unbounded, last: Bound::Unbounded });
+    }
+
+    /// Whether a segment that the manifest does not name may have newer operations than it knows. Older ones
+    /// are inputs of a compaction that were about to be removed, or its outputs: beside what the manifest
+    /// names, they would bring deleted keys back.
+    fn has_newer_segment(&self, state: &ManifestState) -> bool {
+        let mut unnamed =
+            self.files(FileKind::Segment).into_iter().filter(|id| !state.segments.contains_key(id));
+        unnamed.any(|id| {
+            let properties = self.properties(id);
+            properties.is_none_or(|own| own.store == state.header && own.max_seq > state.last_seq)
+        })
+    }
+}

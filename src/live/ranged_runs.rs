@@ -1,0 +1,125 @@
+//! The segments of a live set that have range tombstones.
+
+use super::segment::LiveSegment;
+use super::segments::Level;
+use crate::error::Result;
+use crate::key::Seq;
+use crate::manifest::LEVELS;
+use crate::ranges::{RangeTombstones, Span};
+use std::sync::Arc;
+
+/// The segments with range tombstones, by runs. The tombstones themselves are read when they are first
+/// needed.
+#[derive(Default)]
+pub struct RangedRuns {
+    /// In key order and disjoint within each run.
+    runs: Vec<Vec<LiveSegment>>,
+}
+
+impl RangedRuns {
+    /// Collects them from the levels and from quarantine.
+    pub(crate) fn of(levels: &[Level; LEVELS], quarantined: &[LiveSegment]) -> Self {
+        let [level0, sorted @ ..] = levels;
+        let is_ranged = |s: &&LiveSegment| s.meta.ranges > 0;
+        let ranged = |level: &Level| -> Vec<LiveSegment> {
+            let pieces = level.segments().pieces().iter().filter(|piece| piece.ranges() > 0);
+            pieces.flat_map(|piece| piece.segments()).filter(is_ranged).cloned().collect()
+        };
+        let alone = ranged(level0).into_iter().chain(quarantined.iter().filter(is_ranged).cloned());
+        let runs = alone.map(|segment| vec![segment]).chain(sorted.iter().map(ranged));
+        RangedRuns { runs: runs.filter(|run| !run.is_empty()).collect() }
+    }
+
+    /// Whether no segment has any.
+    #[inline]
+    pub fn is_empty(&self) -> bool {
+        self.runs.is_empty()
+    }
+
+    /// The segments whose range includes the key.
+    fn around<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
+        self.runs.iter().filter_map(move |run| {
+            let at = run.partition_point(|s| &*s.meta.largest < key);
+            run.get(at).filter(|s| s.meta.smallest.as_slice() <= key)
+        })
+    }
+
+    /// Whether a range tombstone deletes an entry of the key.
+    ///
+    /// # Errors
+    /// Those of reading the tombstones of a segment that could have one: the entry may then be deleted or
+    /// not.
+    pub fn delete(&self, key: &[u8], seq: Seq) -> Result<bool> {
+        for segment in self.around(key).filter(|s| s.meta.max_seq > seq) {
+            if segment.file.ask_ranges(|ranges| ranges.seq_at(key))? > seq {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Narrows a span around `key` to where the tombstones are the same, and adds them to it. `ask` does so
+    /// for those of one segment.
+    ///
+    /// # Errors
+    /// Those of `ask`.
+    pub fn narrow(
+        &self,
+        key: &[u8],
+        span: &mut Span,
+        mut ask: impl FnMut(&LiveSegment, &mut Span) -> Result<()>,
+    ) -> Result<()> {
+        for run in &self.runs {
+            let at = run.partition_point(|s| &*s.meta.largest < key);
+            let before = at.checked_sub(1).and_then(|at| run.get(at));
+            match run.get(at) {
+                Some(segment) if segment.meta.smallest.as_slice() <= key => {
+                    ask(segment, span)?;
+                    span.narrow(None, run.get(at + 1).map(|s| s.meta.smallest.as_slice()));
+                }
+                // Between two segments. What is behind the largest key of one is not its own.
+                next => span.narrow(None, next.map(|s| s.meta.smallest.as_slice())),
+            }
+            if let Some(before) = before {
+                span.narrow(Some(&after(&before.meta.largest)), None);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether one segment's range tombstones, if they are in memory, delete everything in `segment`.
+    fn cover(&self, segment: &LiveSegment) -> bool {
+        let meta = &segment.meta;
+        self.around(&meta.smallest).filter(|s| s.meta.max_seq > meta.max_seq && !s.is_quarantined()).any(
+            |s| {
+                let ranges = s.file.ranges_in_memory();
+                ranges.is_some_and(|ranges| ranges.cover(&meta.smallest, &meta.largest, meta.max_seq))
+            },
+        )
+    }
+
+    /// The segments of which range tombstones in other segments delete everything.
+    pub(crate) fn covered<'a>(&self, segments: impl Iterator<Item = &'a LiveSegment>) -> Vec<LiveSegment> {
+        if self.is_empty() {
+            Vec::new()
+        } else {
+            segments.filter(|s| !s.is_quarantined() && self.cover(s)).cloned().collect()
+        }
+    }
+
+    /// The tombstones of some segments together.
+    ///
+    /// # Errors
+    /// Those of reading them.
+    pub fn of_all<'a>(segments: impl Iterator<Item = &'a LiveSegment>) -> Result<RangeTombstones> {
+        let ranged = segments.filter(|s| s.meta.ranges > 0);
+        let sets: Vec<Arc<RangeTombstones>> =
+            ranged.map(|s| s.file.ask_ranges(Arc::clone)).collect::<Result<_>>()?;
+        Ok(RangeTombstones::all(sets.iter().map(Arc::as_ref)))
+    }
+}
+
+/// A key behind `key`, with no key between that segments could have.
+fn after(key: &[u8]) -> Vec<u8> {
+    [key, &[0]].concat()
+}

@@ -1,0 +1,101 @@
+//! What hides entries of a merge: range tombstones are not entries, so the merge does not meet them. They
+//! count whether or not a filter denies the keys that they delete (I9).
+
+use super::damage::Damage;
+use super::doubts::{Doubts, may_skip};
+use super::skipped::Skipped;
+use crate::direction::Direction;
+use crate::error::{Error, Result};
+use crate::key::{Seq, SplitKey};
+use crate::live::LiveSet;
+use crate::memtable::RangeList;
+use crate::ranges::Span;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// The range tombstones of a view, as of a sequence number, for a walk.
+pub struct RangeMask {
+    memtables: Vec<Arc<RangeList>>,
+    live: Arc<LiveSet>,
+    seq: Seq,
+    /// The neighbourhood of the last key, once there was one.
+    span: Option<Span>,
+    /// How many neighbourhoods there were.
+    spans: u64,
+    key: Vec<u8>,
+    /// Only if the walk skips damage.
+    doubts: Option<Box<Doubts>>,
+}
+
+impl RangeMask {
+    /// The range tombstones of these memtables and segments up to number `seq`. With `skipped`, the walk goes
+    /// on behind damage, which is added to that.
+    pub fn new(
+        memtables: Vec<Arc<RangeList>>,
+        live: Arc<LiveSet>,
+        seq: Seq,
+        skipped: Option<(&Skipped, Direction)>,
+    ) -> Self {
+        let doubts = skipped.map(|(skipped, direction)| Box::new(Doubts::new(skipped, direction)));
+        RangeMask { memtables, live, seq, span: None, spans: 0, key: Vec::new(), doubts }
+    }
+
+    /// Whether an entry of the key is deleted.
+    ///
+    /// # Errors
+    /// Those of reading the range tombstones.
+    #[inline]
+    pub(super) fn hides(&mut self, key: SplitKey<'_>, seq: Seq) -> Result<bool> {
+        match &self.span {
+            Some(span) if span.has(key) => Ok(seq < span.seq),
+            _ => self.find(key).map(|newest| seq < newest),
+        }
+    }
+
+    /// How often the keys around the last one were other ones than before: those that the same range
+    /// tombstones delete.
+    pub(super) fn spans(&self) -> u64 {
+        self.spans
+    }
+
+    /// Where a walk goes on behind the keys around the last one that the same range tombstones delete, and
+    /// the number below which entries of these keys are deleted. Unbounded if there is nothing behind them.
+    pub(super) fn edge(&self, direction: Direction) -> Option<(Bound<Vec<u8>>, Seq)> {
+        let span = self.span.as_ref()?;
+        let edge = match direction {
+            Direction::Forward => span.end().map_or(Bound::Unbounded, |end| Bound::Included(end.to_vec())),
+            Direction::Reverse if span.start().is_empty() => Bound::Unbounded,
+            Direction::Reverse => Bound::Excluded(span.start().to_vec()),
+        };
+        Some((edge, span.seq))
+    }
+
+    /// Whether the walk goes on behind what cannot be read for this error.
+    pub(super) fn may_skip(&self, error: &Error) -> bool {
+        self.doubts.is_some() && may_skip(error)
+    }
+
+    /// Takes note of what the walk goes on behind: entries that it may overwrite or delete are hidden.
+    pub(super) fn skip(&mut self, damage: Damage) {
+        self.span = None;
+        if let Some(doubts) = &mut self.doubts {
+            doubts.add(damage);
+        }
+    }
+
+    fn find(&mut self, key: SplitKey<'_>) -> Result<Seq> {
+        let mut span = self.span.take().unwrap_or_default();
+        span.reset();
+        self.spans += 1;
+        key.copy_into(&mut self.key);
+        self.memtables.iter().for_each(|list| list.narrow(&self.key, self.seq, &mut span));
+        let key = &self.key;
+        match &mut self.doubts {
+            Some(doubts) => doubts.narrow(&self.live, key, &mut span)?,
+            None => self.live.ranged().narrow(key, &mut span, |segment, span| {
+                segment.file.ask_ranges(|ranges| ranges.narrow(key, span))
+            })?,
+        }
+        Ok(self.span.insert(span).seq)
+    }
+}

@@ -1,0 +1,143 @@
+//! Walking the segments of a sorted run, which are opened one after another.
+
+use super::damage::Damage;
+use super::run_walk::RunWalk;
+use crate::bounds::copy_bound;
+use crate::direction::Direction;
+use crate::error::{Error, Result};
+use crate::key::Seq;
+use crate::segment::{Access, SegmentCursor, SegmentFile};
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Walks the segments of a sorted run. Opens each segment only when a key that precedes all its keys of the
+/// walk is the next of the merge.
+pub struct RunCursor {
+    segments: RunWalk,
+    pub(super) at: RunPosition,
+    /// While before a segment: precedes or equals, in the direction of the walk, every key that the walk
+    /// meets in it.
+    pub(super) first: Vec<u8>,
+    direction: Direction,
+    /// Where the walk begins in its first segment.
+    start: Bound<Vec<u8>>,
+    /// No segment of this walk was opened yet.
+    is_first: bool,
+    access: Access,
+    /// Bytes of blocks in the segments behind.
+    walked: u64,
+    /// Of the walk before a seek, for its block and its buffers.
+    kept: Option<SegmentCursor>,
+}
+
+/// Where in a run its cursor is.
+#[expect(clippy::large_enum_variant, reason = "one for each run, almost always the large one")]
+pub(super) enum RunPosition {
+    /// Before the first segment or after the last.
+    Outside,
+    Before(Arc<SegmentFile>),
+    Within(SegmentCursor),
+}
+
+impl RunCursor {
+    /// Walks `segments`, which are at the start of the walk already, from `start`.
+    pub fn new(segments: RunWalk, direction: Direction, start: Bound<&[u8]>, access: Access) -> Self {
+        RunCursor {
+            segments,
+            at: RunPosition::Outside,
+            first: Vec::new(),
+            direction,
+            start: start.map(<[u8]>::to_vec),
+            is_first: true,
+            access,
+            walked: 0,
+            kept: None,
+        }
+    }
+
+    /// Starts another walk. Opens and reads nothing yet.
+    pub(super) fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
+        if let RunPosition::Within(cursor) = &mut self.at
+            && direction == self.direction
+            && cursor.restart_in_block(start)
+        {
+            self.is_first = false;
+            return;
+        }
+        if let RunPosition::Within(cursor) = std::mem::replace(&mut self.at, RunPosition::Outside) {
+            self.kept = Some(cursor);
+        }
+        self.segments.seek(direction, start);
+        copy_bound(start, &mut self.start);
+        (self.direction, self.is_first, self.walked) = (direction, true, 0);
+    }
+
+    /// Where a walk at `key` can go on if all entries before `edge` that are older than `seq` are deleted:
+    /// beyond all segments without newer ones. `None` if that is no progress.
+    pub(super) fn newer_from(
+        &self,
+        direction: Direction,
+        key: &[u8],
+        edge: &Bound<Vec<u8>>,
+        seq: Seq,
+    ) -> Option<Bound<Vec<u8>>> {
+        let Some(newer) = self.segments.first_newer(direction, key, edge, seq) else {
+            return Some(edge.clone());
+        };
+        let is_ahead = match direction {
+            Direction::Forward => newer > key,
+            Direction::Reverse => newer < key,
+        };
+        is_ahead.then(|| Bound::Included(newer.to_vec()))
+    }
+
+    /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns
+    /// that; or the error, if it is not about a segment.
+    pub(super) fn pass_damage(&mut self, error: Error) -> Result<Damage> {
+        let Some(segment) = self.segments.current() else { return Err(error) };
+        match &mut self.at {
+            RunPosition::Within(cursor) => Ok(Damage::of_blocks(segment, cursor.pass_damage(error)?)),
+            RunPosition::Before(_) => {
+                self.at = RunPosition::Outside;
+                Ok(Damage::of_segment(segment, error))
+            }
+            RunPosition::Outside => Err(error),
+        }
+    }
+
+    /// Moves to the next entry or segment.
+    pub(super) fn advance(&mut self) -> Result<bool> {
+        if let RunPosition::Before(file) = &self.at {
+            let start = if self.is_first { self.start.as_ref().map(Vec::as_slice) } else { Bound::Unbounded };
+            let segment = file.open()?;
+            let kept = self.kept.take();
+            let mut cursor = kept.unwrap_or_else(|| segment.resting_cursor(self.direction, self.access));
+            let started = cursor.restart(segment, self.direction, start);
+            cursor.add_walked(self.walked);
+            self.is_first = false;
+            self.at = RunPosition::Within(cursor);
+            started?;
+        }
+        if let RunPosition::Within(cursor) = &mut self.at {
+            if cursor.advance()? {
+                return Ok(true);
+            }
+            self.walked = cursor.walked();
+        }
+        let Some((file, edge)) = self.segments.next() else {
+            self.at = RunPosition::Outside;
+            return Ok(false);
+        };
+        let first = match &self.start {
+            Bound::Included(start) | Bound::Excluded(start) if self.is_first => match self.direction {
+                Direction::Forward => edge.max(start),
+                Direction::Reverse => edge.min(start),
+            },
+            _ => edge,
+        };
+        self.first.clear();
+        self.first.extend_from_slice(first);
+        self.at = RunPosition::Before(Arc::clone(file));
+        Ok(true)
+    }
+}

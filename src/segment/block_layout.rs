@@ -1,0 +1,102 @@
+//! The header of a data block, and where the areas behind it lie. Builder and reader share it.
+
+use crate::codec::{Decoder, Encode};
+
+/// Size of the header, in bytes. The fingerprints follow it.
+pub const HEADER_BYTES: usize = 28;
+
+/// The fields of the header. The byte map is in [`format`](mod@super::format).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct BlockHeader {
+    /// Number of entries.
+    pub count: u32,
+    /// Length of the prefix that all keys share.
+    pub prefix: u32,
+    /// Length of each suffix; of all suffixes together if `key_width` is not 0.
+    pub keys: u32,
+    /// Length of each value; of all values together if `value_width` is not 0.
+    pub values: u32,
+    /// Bytes of each end of a suffix; 0 if all have one length.
+    pub key_width: u8,
+    /// Bytes of each end of a value; 0 if all have one length.
+    pub value_width: u8,
+    /// Bytes of each sequence number, as the difference to the smallest; 0 if all are equal.
+    pub seq_width: u8,
+    /// 1 if a bit of each entry tells whether it is a tombstone; 0 if none is. Above, kinds of entries of a
+    /// newer version.
+    pub tombstones: u8,
+    /// The smallest sequence number.
+    pub min_seq: u64,
+}
+
+impl BlockHeader {
+    /// Appends the header's bytes.
+    pub fn encode_into(&self, out: &mut Vec<u8>) {
+        [self.count, self.prefix, self.keys, self.values].into_iter().for_each(|field| out.put_u32(field));
+        out.extend([self.key_width, self.value_width, self.seq_width, self.tombstones]);
+        out.put_u64(self.min_seq);
+    }
+
+    /// The code of the kinds of its entries, if only a newer version knows them.
+    pub fn newer_kinds(&self) -> Option<u8> {
+        (self.tombstones > 1).then_some(self.tombstones)
+    }
+
+    /// Decodes the header at the start of a block; `None` if the block is shorter.
+    #[inline]
+    pub fn decode(block: &[u8]) -> Option<Self> {
+        let mut fields = Decoder::new(block.first_chunk::<HEADER_BYTES>()?);
+        Some(BlockHeader {
+            count: fields.u32()?,
+            prefix: fields.u32()?,
+            keys: fields.u32()?,
+            values: fields.u32()?,
+            key_width: fields.u8()?,
+            value_width: fields.u8()?,
+            seq_width: fields.u8()?,
+            tombstones: fields.u8()?,
+            min_seq: fields.u64()?,
+        })
+    }
+}
+
+/// Where the areas of a block begin, as offsets in the block. Each ends where the next one begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Layout {
+    /// The header that this follows from.
+    pub header: BlockHeader,
+    /// The prefix of all keys, after the fingerprints.
+    pub prefix: usize,
+    /// The ends of the suffixes.
+    pub key_ends: usize,
+    /// The ends of the values.
+    pub value_ends: usize,
+    /// The sequence numbers.
+    pub seqs: usize,
+    /// The bits of the tombstones.
+    pub tombstones: usize,
+    /// The suffixes.
+    pub suffixes: usize,
+    /// The values.
+    pub values: usize,
+    /// The end of the block.
+    pub end: usize,
+}
+
+impl Layout {
+    /// Adds up the areas.
+    #[inline]
+    pub fn new(header: BlockHeader) -> Self {
+        let count = header.count as usize;
+        let total = |len: u32, width: u8| len as usize * if width == 0 { count } else { 1 };
+        let prefix = HEADER_BYTES + count;
+        let key_ends = prefix + header.prefix as usize;
+        let value_ends = key_ends + count * usize::from(header.key_width);
+        let seqs = value_ends + count * usize::from(header.value_width);
+        let tombstones = seqs + count * usize::from(header.seq_width);
+        let suffixes = tombstones + usize::from(header.tombstones) * count.div_ceil(8);
+        let values = suffixes + total(header.keys, header.key_width);
+        let end = values + total(header.values, header.value_width);
+        Layout { header, prefix, key_ends, value_ends, seqs, tombstones, suffixes, values, end }
+    }
+}

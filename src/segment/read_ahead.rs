@@ -1,0 +1,75 @@
+//! Read-ahead: neighbouring blocks in one read.
+
+use super::index::Index;
+use super::reader::Segment;
+use crate::error::Result;
+use std::ops::Range;
+
+/// Largest read-ahead.
+pub const READ_BYTES: u64 = 256 << 10;
+
+/// A part of a segment file in memory. The first read is one block, so that a short range stays cheap; each
+/// further read is twice as large as the previous one, up to 256 KiB.
+#[derive(Default)]
+pub struct ReadAhead {
+    bytes: Vec<u8>,
+    holds: Range<u64>,
+    next_bytes: u64,
+    /// Its reads do not count as reads of the store.
+    uncounted: bool,
+}
+
+impl ReadAhead {
+    /// A window whose reads do not count, and are of full size from the start.
+    pub fn uncounted() -> Self {
+        ReadAhead { next_bytes: READ_BYTES, uncounted: true, ..ReadAhead::default() }
+    }
+
+    /// Reads one block first again, for another walk.
+    pub fn start_over(&mut self) {
+        self.next_bytes = 0;
+    }
+
+    /// Forgets what it holds, for another segment.
+    pub fn forget(&mut self) {
+        self.holds = 0..0;
+    }
+
+    /// Block `at` of `index` as stored. On a miss, reads it with the blocks after it (before it when
+    /// `backwards`), or alone if one of them cannot be read.
+    pub fn stored(&mut self, segment: &Segment, index: &Index, at: usize, backwards: bool) -> Result<&[u8]> {
+        let handle = index.handle(at);
+        if !(self.holds.start <= handle.offset && handle.end() <= self.holds.end) {
+            let (span, alone) = (index.span(at, backwards, self.next_bytes), handle.offset..handle.end());
+            if let Err(error) = self.read(segment, span.clone()) {
+                if span == alone {
+                    return Err(error);
+                }
+                self.start_over();
+                self.read(segment, alone)?;
+            }
+            self.next_bytes = (2 * self.next_bytes.max(u64::from(handle.len))).min(READ_BYTES);
+        }
+        let start = (handle.offset - self.holds.start) as usize;
+        Ok(&self.bytes[start..start + handle.len as usize])
+    }
+
+    /// Reads exactly `span`.
+    pub fn read(&mut self, segment: &Segment, span: Range<u64>) -> Result<&[u8]> {
+        let len = (span.end - span.start) as usize;
+        if self.bytes.capacity() as u64 > 4 * READ_BYTES {
+            self.bytes = Vec::new(); // Give back the memory of a huge value.
+        }
+        if self.bytes.len() < len {
+            self.bytes.resize(len, 0);
+        }
+        self.holds = 0..0;
+        let bytes = &mut self.bytes[..len];
+        segment.file.read_exact_at(bytes, span.start)?;
+        if !self.uncounted {
+            segment.counters.read(len);
+        }
+        self.holds = span;
+        Ok(bytes)
+    }
+}
