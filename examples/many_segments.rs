@@ -224,7 +224,7 @@ const LOOPS_AT_ONCE: u32 = 20;
 /// held.
 #[cfg(feature = "bench-support")]
 fn loop_nanos() -> u64 {
-    use sidebloom::bench_support::cpu_nanos;
+    use sidebloom::internal::bench::cpu_nanos;
     let since = cpu_nanos();
     (0..500).for_each(|n| _ = std::hint::black_box(n));
     cpu_nanos().saturating_sub(since)

@@ -84,9 +84,7 @@
 pub mod error;
 pub mod fs;
 pub mod guard;
-pub mod id;
 pub mod show;
-pub mod sort;
 
 #[cfg(test)]
 #[path = "../fixtures/all_kinds.rs"]
@@ -98,6 +96,7 @@ mod engine;
 #[cfg(test)]
 #[path = "../fixtures/golden.rs"]
 mod golden;
+mod id;
 mod key;
 mod live;
 mod manifest;
@@ -109,6 +108,7 @@ mod remedy;
 mod segment;
 mod shards;
 mod sidecar;
+mod sort;
 mod sync;
 mod wal;
 
@@ -130,38 +130,45 @@ use sidebloom_filter::{codec, hash};
 pub use sidecar::{Residency, read_filter, write_filter};
 pub use wal::Batch;
 
-/// The private items that the targets in `fuzz/` use. Only `cargo fuzz` sets this cfg; not part of the public
-/// API.
-#[cfg(fuzzing)]
-#[allow(missing_docs, reason = "each item has its documentation where it is defined")]
-pub mod fuzzing {
-    pub use crate::codec::{Decoder, Encode, crc32};
-    pub use crate::direction::Direction;
-    pub use crate::filter::{
-        BuiltFilter, FilterKind, FilterSpec, Isa, Line, ProbeHash, Prober, Verdict, Width,
-    };
-    pub use crate::hash::{digest, digest_at};
-    pub use crate::key::{Entry, EntryKind, MAX_SEQ};
-    pub use crate::manifest::{MANIFEST, Manifest, ManifestState, VERSION as MANIFEST_VERSION, read_state};
-    pub use crate::ranges::RangeTombstones;
-    pub use crate::segment::format as segment_format;
-    pub use crate::segment::{Access, BlockCache, Properties, PropertiesBuilder, Segment, StoreIdentity};
-    pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
-    pub use crate::wal::{
-        ExpectedLog, LogEnd, LogRecord, LogWriter, VERSION as LOG_VERSION, identify, ops, replay,
-    };
-}
-
-/// The private items that `benches/` use, behind the feature `bench-support`. Not part of the public API.
-#[cfg(feature = "bench-support")]
+/// What the other packages of this repository use, and nobody else should: it may change in any release.
 #[doc(hidden)]
-pub mod bench_support {
-    pub use crate::api::SegmentFilter;
-    pub use crate::hash::hash_key;
-    pub use crate::key::{Entry, EntryKind, Seq, prefix8};
-    pub use crate::memtable::Memtable;
-    pub use crate::segment::{Block, BlockBuilder};
-    pub use crate::sync::cpu_nanos;
+pub mod internal {
+    pub use crate::id::{FileId, FileKind};
+    pub use crate::sort::{Counted, ExternalSorter, Record};
+
+    /// What `fuzz/` uses. Only `cargo fuzz` sets this cfg.
+    #[cfg(fuzzing)]
+    #[allow(missing_docs, reason = "each item has its documentation where it is defined")]
+    pub mod fuzz {
+        pub use crate::codec::{Decoder, Encode, crc32};
+        pub use crate::direction::Direction;
+        pub use crate::filter::{
+            BuiltFilter, FilterKind, FilterSpec, Isa, Line, ProbeHash, Prober, Verdict, Width,
+        };
+        pub use crate::hash::{digest, digest_at};
+        pub use crate::key::{Entry, EntryKind, MAX_SEQ};
+        pub use crate::manifest::{
+            MANIFEST, Manifest, ManifestState, VERSION as MANIFEST_VERSION, read_state,
+        };
+        pub use crate::ranges::RangeTombstones;
+        pub use crate::segment::format as segment_format;
+        pub use crate::segment::{Access, BlockCache, Properties, PropertiesBuilder, Segment, StoreIdentity};
+        pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
+        pub use crate::wal::{
+            ExpectedLog, LogEnd, LogRecord, LogWriter, VERSION as LOG_VERSION, identify, ops, replay,
+        };
+    }
+
+    /// What `benches/` use.
+    #[cfg(feature = "bench-support")]
+    pub mod bench {
+        pub use crate::api::SegmentFilter;
+        pub use crate::hash::hash_key;
+        pub use crate::key::{Entry, EntryKind, Seq, prefix8};
+        pub use crate::memtable::Memtable;
+        pub use crate::segment::{Block, BlockBuilder};
+        pub use crate::sync::cpu_nanos;
+    }
 }
 
 /// The README's examples compile, and those that need no directory of the reader's run.

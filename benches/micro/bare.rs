@@ -10,8 +10,8 @@
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
-use sidebloom::bench_support::{SegmentFilter, prefix8};
 use sidebloom::filter::{KeyHasher, Lines, ProbeHash, Prober, Verdict};
+use sidebloom::internal::bench::{SegmentFilter, prefix8};
 use sidebloom::{Batch, Db, Options, Result};
 use std::hint::black_box;
 use std::time::{Duration, Instant};

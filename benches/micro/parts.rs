@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sidebloom::bench_support::{Block, BlockBuilder, EntryKind, Memtable, Seq, hash_key};
+use sidebloom::internal::bench::{Block, BlockBuilder, EntryKind, Memtable, Seq, hash_key};
 use sidebloom::{KeyHash, KeyHasher};
 use std::hint::black_box;
 

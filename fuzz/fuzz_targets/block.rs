@@ -3,11 +3,11 @@
 
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Compression;
-use sidebloom::fuzzing::segment_format::{BlockHandle, Footer, block_crc};
-use sidebloom::fuzzing::{
+use sidebloom::internal::FileId;
+use sidebloom::internal::fuzz::segment_format::{BlockHandle, Footer, block_crc};
+use sidebloom::internal::fuzz::{
     Access, Direction, Encode, Properties, PropertiesBuilder, RangeTombstones, StoreIdentity, digest,
 };
-use sidebloom::id::FileId;
 use sidebloom_fuzz::segment;
 use std::ops::Bound;
 

@@ -5,7 +5,7 @@
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
 use sidebloom::filter::{AnyFilter, SmallFilter};
-use sidebloom::fuzzing::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
+use sidebloom::internal::fuzz::{BuiltFilter, FilterSpec, Isa, Prober, Verdict, Width};
 use sidebloom::{receive_filter, send_filter};
 
 /// Enough for several lines of every kind.

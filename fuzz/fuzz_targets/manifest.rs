@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sidebloom::fuzzing::{MANIFEST, Manifest, read_state};
+use sidebloom::internal::fuzz::{MANIFEST, Manifest, read_state};
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::{named, repair};
 use std::path::Path;

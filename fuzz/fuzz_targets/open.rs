@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use libfuzzer_sys::fuzz_target;
-use sidebloom::fuzzing::segment_format::FOOTER_BYTES;
+use sidebloom::internal::fuzz::segment_format::FOOTER_BYTES;
 use sidebloom::{Db, Error, Options};
 use sidebloom_fuzz::disk::{Crash, SimFs};
 use sidebloom_fuzz::repair;

@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Residency;
-use sidebloom::fuzzing::{Binding, Expect, Isa, Line, Maps, ProbeHash, Prober, Sidecar, Verdict};
+use sidebloom::internal::fuzz::{Binding, Expect, Isa, Line, Maps, ProbeHash, Prober, Sidecar, Verdict};
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::repair;
 use std::path::Path;

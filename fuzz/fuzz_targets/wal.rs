@@ -2,7 +2,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sidebloom::fuzzing::{ExpectedLog, LogEnd, LogRecord, LogWriter, identify, ops, replay};
+use sidebloom::internal::fuzz::{ExpectedLog, LogEnd, LogRecord, LogWriter, identify, ops, replay};
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::{named, repair};
 use std::path::Path;

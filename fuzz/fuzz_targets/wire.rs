@@ -3,7 +3,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use sidebloom::filter::Error;
-use sidebloom::fuzzing::crc32;
+use sidebloom::internal::fuzz::crc32;
 use sidebloom::{receive_filter, send_filter};
 use sidebloom_fuzz::{assert_named, repair};
 

@@ -14,8 +14,8 @@ use object_store::{
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use sidebloom::Options;
-use sidebloom::fuzzing::crc32;
 use sidebloom::guard::GuardOptions;
+use sidebloom::internal::fuzz::crc32;
 use sidebloom_remote::guard::GuardPublisher;
 use sidebloom_remote::{Publisher, Remote, TakeOver};
 use std::collections::BTreeMap;

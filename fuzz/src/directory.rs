@@ -5,9 +5,9 @@ use crate::disk::{Crash, SimFs};
 use crate::repair;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use sidebloom::Options;
-use sidebloom::fuzzing::segment_format::{BlockHandle, FOOTER_BYTES, Footer};
-use sidebloom::fuzzing::{Decoder, Encode};
-use sidebloom::id::{FileId, FileKind};
+use sidebloom::internal::fuzz::segment_format::{BlockHandle, FOOTER_BYTES, Footer};
+use sidebloom::internal::fuzz::{Decoder, Encode};
+use sidebloom::internal::{FileId, FileKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 

@@ -1,9 +1,11 @@
 //! Corrects the checksums of damaged bytes, so that the fuzzer reaches the code behind the checks. `None` if
 //! the bytes are too short for a file of that format.
 
-use sidebloom::fuzzing::segment_format::{self as format, BlockHandle, FOOTER_BYTES, Footer, TRAILER_BYTES};
-use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest, digest_at};
-use sidebloom::id::FileId;
+use sidebloom::internal::FileId;
+use sidebloom::internal::fuzz::segment_format::{
+    self as format, BlockHandle, FOOTER_BYTES, Footer, TRAILER_BYTES,
+};
+use sidebloom::internal::fuzz::{self, Decoder, Encode, crc32, digest, digest_at};
 
 fn put(file: &mut [u8], at: usize, bytes: &[u8]) -> Option<()> {
     file.get_mut(at..at + bytes.len())?.copy_from_slice(bytes);
@@ -25,7 +27,7 @@ fn u64_at(file: &[u8], at: usize) -> Option<u64> {
 /// A log: its header, and every record as delimited by its length field.
 pub fn wal(file: &mut [u8]) -> Option<()> {
     put(file, 0, b"SBLMWAL\n")?;
-    put_u32(file, 8, fuzzing::LOG_VERSION)?;
+    put_u32(file, 8, fuzz::LOG_VERSION)?;
     let (id, store) = (u64_at(file, 12)?, u64_at(file, 20)?);
     let crc = crc32(&[file.get(..36)?]);
     put_u32(file, 36, crc)?;
@@ -46,7 +48,7 @@ pub fn wal(file: &mut [u8]) -> Option<()> {
 /// A manifest: its header, and every edit as delimited by its length field.
 pub fn manifest(file: &mut [u8]) -> Option<()> {
     put(file, 0, b"SBLMMAN\n")?;
-    put_u32(file, 8, fuzzing::MANIFEST_VERSION)?;
+    put_u32(file, 8, fuzz::MANIFEST_VERSION)?;
     let crc = crc32(&[file.get(..40)?]);
     put_u32(file, 40, crc)?;
     let tag = crc32(&[file.get(12..20)?]) | 0x0303_0303;
@@ -126,11 +128,11 @@ pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     }
     seal(file, id, top, top_len as usize)?;
     seal(file, id, properties, properties_len as usize)?;
-    let digest = digest.unwrap_or_else(|| fuzzing::digest(&file[..end]));
+    let digest = digest.unwrap_or_else(|| fuzz::digest(&file[..end]));
     file.truncate(end);
     let top = BlockHandle { offset: top as u64, len: top_len };
     let properties = BlockHandle { offset: properties as u64, len: properties_len };
-    let number = number.min(fuzzing::MAX_SEQ);
+    let number = number.min(fuzz::MAX_SEQ);
     file.extend(Footer { id, number, top, properties, digest }.encode().ok()?);
     Some(())
 }

@@ -2,8 +2,8 @@
 
 use crate::disk::SimFs;
 use crate::{assert_named, named};
-use sidebloom::fuzzing::{Access, BlockCache, Direction, Entry, Segment};
-use sidebloom::id::FileId;
+use sidebloom::internal::FileId;
+use sidebloom::internal::fuzz::{Access, BlockCache, Direction, Entry, Segment};
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;

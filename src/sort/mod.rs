@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use sidebloom::fs::RealFs;
-//! use sidebloom::sort::ExternalSorter;
+//! use sidebloom::internal::ExternalSorter;
 //! use std::sync::Arc;
 //! # fn main() -> sidebloom::Result<()> {
 //! # let dir = tempfile::tempdir()

@@ -2,18 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::methods::{imports, imports_without};
+use crate::methods::imports;
 use crate::modules::{Imports, Modules};
 use crate::{Files, crates};
-
-/// Types whose methods still make cycles: the directory of the crate, and the type's path in it. No cycle may
-/// be left without their methods.
-const KNOWN: [(&str, &str); 4] = [
-    ("crates/cli/src", "server::connection::Connection"),
-    ("benches/versus/src", "policies::Contest"),
-    ("benches/versus/src", "worker::TaskRunner"),
-    ("harness/src", "model::player::Player"),
-];
 
 /// The groups of files of which each imports every other one, by way of others of the group.
 pub(crate) fn cycles<'a>(imports: &Imports<'a>) -> BTreeSet<BTreeSet<&'a str>> {
@@ -50,34 +41,17 @@ fn print_cycle(dir: &str, group: &BTreeSet<&str>, imports: &Imports<'_>) {
     }
 }
 
-/// The types of [`KNOWN`] in a crate, but for one.
-fn known(dir: &str, except: &str) -> Vec<&'static str> {
-    let of_crate = KNOWN.iter().filter(|(its, name)| *its == dir && *name != except);
-    of_crate.map(|(_, name)| *name).collect()
-}
-
 #[test]
 fn no_file_imports_itself_by_way_of_others() {
     let mut found = Vec::new();
     for (dir, files) in crates() {
-        let imports = imports_without(&Modules::new(&files), &known(&dir, ""));
+        let imports = imports(&Modules::new(&files));
         for group in cycles(&imports) {
             print_cycle(&dir, &group, &imports);
             found.push(format!("{dir}: {group:?}"));
         }
     }
     assert!(found.is_empty(), "{found:?}");
-}
-
-#[test]
-fn each_known_cycle_is_still_there() {
-    let crates = crates();
-    for (dir, name) in KNOWN {
-        let imports = imports_without(&Modules::new(&crates[dir]), &known(dir, name));
-        let cycles = cycles(&imports);
-        cycles.iter().for_each(|group| print_cycle(dir, group, &imports));
-        assert!(!cycles.is_empty(), "{dir}: methods of {name} make no cycle any more; remove it from KNOWN");
-    }
 }
 
 #[test]

@@ -19,19 +19,9 @@ use crate::modules::{Imports, Item, Modules};
 
 /// The imports of a crate's files by paths and by methods.
 pub(crate) fn imports<'a>(modules: &Modules<'a>) -> Imports<'a> {
-    imports_without(modules, &[])
-}
-
-/// [`imports`], but not by the methods of some types, each given by its path from the root of the crate.
-pub(crate) fn imports_without<'a>(modules: &Modules<'a>, types: &[&str]) -> Imports<'a> {
     let (mut imports, code) = (modules.imports(), Code::of(modules));
     for call in &code.calls {
-        let Some((owner, files)) = definition(&code, call) else { continue };
-        let (module, name) = owner;
-        if types.contains(&&*[module, &[*name][..]].concat().join("::")) {
-            continue;
-        }
-        for file in files.iter().filter(|file| **file != call.file) {
+        for file in definition(&code, call).into_iter().flatten().filter(|file| **file != call.file) {
             let by = imports.entry(call.file).or_default().entry(file).or_default();
             by.insert(call.text.clone());
         }
@@ -39,16 +29,13 @@ pub(crate) fn imports_without<'a>(modules: &Modules<'a>, types: &[&str]) -> Impo
     imports
 }
 
-/// The type that has the method of a call, and the files that define it.
-fn definition<'c, 'a>(
-    code: &'c Code<'a>,
-    call: &'c Call<'a>,
-) -> Option<(&'c Item<'a>, &'c BTreeSet<&'a str>)> {
+/// The files that define the method of a call.
+fn definition<'c, 'a>(code: &'c Code<'a>, call: &'c Call<'a>) -> Option<&'c BTreeSet<&'a str>> {
     let follow = |of, step: &Step<'a>| targets(code, of).find_map(|of| code.steps.get(&(of.clone(), *step)));
     let of = call.on.steps.iter().try_fold(&call.on.of, follow)?;
     targets(code, of).find_map(|of| {
         let method = (of.clone(), call.method);
-        Some((of, code.own.get(&method).or_else(|| code.of_traits.get(&method))?))
+        code.own.get(&method).or_else(|| code.of_traits.get(&method))
     })
 }
 

@@ -1,5 +1,7 @@
 //! Which packages of the workspace each one may depend on.
 
+use std::collections::BTreeSet;
+
 use crate::{Files, resolved, workspace};
 
 /// In order: a package sees only those above it.
@@ -53,6 +55,10 @@ const FOREIGN: [(&str, &[&str]); 2] = [
         ],
     ),
 ];
+
+/// The packages that may use `sidebloom::internal`, which docs.rs does not show. The first is the store's
+/// own, with its examples.
+const INSIDERS: [&str; 5] = ["", "benches/micro", "crates/cli", "crates/remote", "fuzz"];
 
 /// The lines of a manifest, each with its section; a section's header too.
 fn lines(manifest: &str) -> impl Iterator<Item = (&str, &str)> {
@@ -173,6 +179,15 @@ fn no_package_includes_the_sources_of_another() {
     for (path, line) in planted {
         assert_eq!(reaches(&Files::from([(path.to_owned(), line.to_owned())])).len(), 1, "{path}: {line}");
     }
+}
+
+#[test]
+fn only_insiders_use_what_docs_rs_does_not_show() {
+    let code = |text: &str| text.lines().any(|line| line.trim_start().starts_with("use sidebloom::internal"));
+    let users = workspace("rs").into_iter().filter(|(_, text)| code(text));
+    let packages: BTreeSet<String> = users.map(|(path, _)| package_of(&path).to_owned()).collect();
+    let outsiders: Vec<_> = packages.iter().filter(|package| !INSIDERS.contains(&&***package)).collect();
+    assert!(outsiders.is_empty(), "{outsiders:?}");
 }
 
 #[test]

@@ -5,17 +5,20 @@ use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format::{self, nanos};
 use crate::machine::Machine;
+use crate::output;
+use crate::quiet;
 use crate::results;
 use crate::rocks_record::{RocksFigures, RocksRecord};
 use crate::rocks_settings::RocksSettings;
-use crate::run;
-use crate::session::{self, progress};
+use crate::rounds;
+use crate::session;
 use crate::settings::BenchSettings;
-use crate::table;
+use crate::table::{aligned, headed};
 use crate::task::{WorkerOutcome, WorkerTask};
+use crate::terminal::progress;
 use std::fs;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const ENGINE: EngineKind = EngineKind::RocksdbBloom;
 const MISSING: &str = "readmissing";
@@ -48,8 +51,8 @@ struct RoundTimes {
 impl Args {
     /// Measures, prints and writes the record.
     pub fn run(self) -> Result<()> {
-        session::check_space(&self.stores, &[ENGINE, ENGINE], &self.settings)?;
-        run::warn_of_others();
+        output::check_space(&self.stores, &[ENGINE, ENGINE], &self.settings)?;
+        quiet::warn_of_others();
         let date = format::now();
         let machine = Machine::here(&self.stores);
         let choices = RocksSettings::all();
@@ -76,8 +79,8 @@ impl Args {
             .zip(times)
             .map(|(settings, times)| RocksFigures {
                 settings,
-                missing_ns: results::median_of(times.missing_ns).unwrap_or(f64::MAX),
-                found_ns: results::median_of(times.found_ns).unwrap_or(f64::MAX),
+                missing_ns: rounds::median(times.missing_ns).unwrap_or(f64::MAX),
+                found_ns: rounds::median(times.found_ns).unwrap_or(f64::MAX),
                 runs_by_level: times.runs_by_level,
             })
             .collect();
@@ -112,16 +115,13 @@ impl Args {
     /// Runs a workload with a choice. A rejected one gets a second chance.
     fn work(&self, workload: &str, rocks: RocksSettings, generation: u64) -> Result<WorkerOutcome> {
         let dir = self.dir(rocks.partitioned);
-        if workload == "load" && Path::new(&dir).exists() {
-            return Err(format!("{} already exists: pass a new directory to --stores", dir.display()).into());
+        if workload == "load" {
+            output::refuse_existing(std::iter::once(dir.clone()), "a new directory to --stores")?;
         }
         let settings = BenchSettings { rocks, ..self.settings.clone() };
         let workload = workload.to_owned();
         let task = WorkerTask { engine: ENGINE, workload, dir, settings, added: 0, generation, group: None };
-        let mut outcome = session::spawn(&task)?;
-        if outcome.rejected.is_some() {
-            outcome = session::spawn(&task)?;
-        }
+        let outcome = session::second_chance(|| session::spawn(&task))?;
         match &outcome.rejected {
             None => Ok(outcome),
             Some(why) => Err(format!("{} with {}: {why}", task.workload, rocks.describe()).into()),
@@ -130,17 +130,17 @@ impl Args {
 }
 
 fn print(record: &RocksRecord) -> Result<()> {
-    let mut rows =
-        vec![["RocksDB, Bloom", "missing key", "found key", "runs by level", ""].map(str::to_owned).to_vec()];
-    for one in &record.figures {
+    let row = |one: &RocksFigures| {
         let chosen = if one.settings == record.choice { "chosen" } else { "" };
-        rows.push(vec![
+        vec![
             one.settings.describe(),
             nanos(one.missing_ns),
             nanos(one.found_ns),
             one.runs_by_level.clone(),
             chosen.to_owned(),
-        ]);
-    }
-    Ok(write!(std::io::stdout().lock(), "{}", table::aligned(&rows))?)
+        ]
+    };
+    let head = ["RocksDB, Bloom", "missing key", "found key", "runs by level", ""];
+    let rows = headed(head, record.figures.iter().map(row));
+    Ok(write!(std::io::stdout().lock(), "{}", aligned(&rows))?)
 }

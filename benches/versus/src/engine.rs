@@ -100,7 +100,7 @@ pub enum EngineKind {
 
 impl EngineKind {
     /// Every engine in this build, the baseline first.
-    pub fn all() -> Vec<EngineKind> {
+    fn all() -> Vec<EngineKind> {
         let rocksdb = [EngineKind::Rocksdb, EngineKind::RocksdbBloom, EngineKind::RocksdbRibbon];
         let others = [
             EngineKind::SidebloomNofilter,
@@ -110,6 +110,11 @@ impl EngineKind {
             EngineKind::Lmdb,
         ];
         rocksdb.into_iter().filter(|_| cfg!(feature = "rocksdb")).chain(others).collect()
+    }
+
+    /// The engines that a user chose, or every one.
+    pub fn or_all(chosen: &[EngineKind]) -> Vec<EngineKind> {
+        if chosen.is_empty() { EngineKind::all() } else { chosen.to_vec() }
     }
 
     /// Whether a lookup may have to search several sorted runs. A B-tree has none.

@@ -1,4 +1,4 @@
-//! Numbers and dates as people read them.
+//! Figures and dates as people read them.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -40,6 +40,31 @@ pub fn number(x: f64) -> String {
     format!("{x:.decimals$}")
 }
 
+/// A share in percent.
+pub fn percent(share: f64) -> String {
+    format!("{} %", number(100.0 * share))
+}
+
+/// A ratio.
+pub fn times(ratio: f64) -> String {
+    format!("{} ×", number(ratio))
+}
+
+/// What stands for a figure that was not measured.
+pub const DASH: &str = "–";
+
+/// The text of a figure, or a dash if there is none.
+pub fn shown(figure: Option<f64>, show: fn(f64) -> String) -> String {
+    figure.map_or(DASH.to_owned(), show)
+}
+
+/// The least and the greatest of the figures, or a dash if there are none.
+pub fn range(figures: &[f64], show: fn(f64) -> String) -> String {
+    let extreme = |of: fn(f64, f64) -> f64| figures.iter().copied().reduce(of);
+    let ends = extreme(f64::min).zip(extreme(f64::max));
+    ends.map_or(DASH.to_owned(), |(least, most)| format!("{}–{}", show(least), show(most)))
+}
+
 fn scaled(mut x: f64, base: f64, units: &[&str]) -> String {
     let mut unit = 0;
     while x >= base.min(999.5) && unit + 1 < units.len() {
@@ -77,6 +102,8 @@ mod tests {
         assert_eq!([count(999.0), count(2_000_640.0)], ["999", "2,000,640"]);
         assert_eq!([nanos(312.0), nanos(1460.0), nanos(999.9)], ["312 ns", "1.46 µs", "1.00 µs"]);
         assert_eq!([bytes(1495.0), number(0.009621), number(0.0)], ["1.46 KiB", "0.00962", "0"]);
+        assert_eq!([percent(0.25), times(2.5), shown(None, nanos)], ["25.0 %", "2.50 ×", "–"]);
+        assert_eq!([range(&[3.0, 1.0, 2.0], nanos), range(&[], nanos)], ["1.00 ns–3.00 ns", "–"]);
         assert_eq!(date(951_782_400), "2000-02-29 00:00 UTC");
         assert_eq!(date(1_777_640_700), "2026-05-01 13:05 UTC");
     }

@@ -2,9 +2,10 @@
 
 use crate::engines::rocksdb::filter_bytes as rocks_filter_bytes;
 use crate::error::Result;
-use crate::format::{bytes, nanos, number};
+use crate::format::{bytes, nanos, number, shown};
 use crate::keys::{KeyGenerator, KeyPresence, SplitMix64, ValueGenerator};
-use crate::table;
+use crate::output::refuse_existing;
+use crate::table::{aligned, headed};
 use rocksdb::{BlockBasedOptions, Cache, DB, DBCompressionType, Options, WaitForCompactOptions};
 use serde::Serialize;
 use sidebloom::guard::GuardOptions;
@@ -110,20 +111,19 @@ type GetFn<'a> = Box<dyn Fn(&[u8]) -> Result<bool> + 'a>;
 
 fn print(figures: &[LookupFigures], keys: u64) {
     let head = ["", "mean", "speed", "database calls / missing key", "filters", "bytes / key"];
-    let mut rows = vec![head.map(str::to_owned).to_vec()];
-    let dash = || "–".to_owned();
     let base = figures.first().map_or(f64::NAN, |figures| figures.mean_ns);
-    for of in figures {
-        rows.push(vec![
+    let row = |of: &LookupFigures| {
+        let filter_bytes = of.filter_bytes.map(|n| n as f64);
+        vec![
             of.name.to_owned(),
             nanos(of.mean_ns),
             format!("{}×", number(base / of.mean_ns)),
             number(of.calls_per_missing),
-            of.filter_bytes.map_or_else(dash, |n| bytes(n as f64)),
-            of.filter_bytes.map_or_else(dash, |n| number(n as f64 / keys as f64)),
-        ]);
-    }
-    print!("{}", table::aligned(&rows));
+            shown(filter_bytes, bytes),
+            shown(filter_bytes.map(|n| n / keys as f64), number),
+        ]
+    };
+    print!("{}", aligned(&headed(head, figures.iter().map(row))));
 }
 
 fn median(mut values: Vec<f64>) -> f64 {
@@ -137,13 +137,7 @@ impl Args {
         std::fs::create_dir_all(&self.out)?;
         let at = |name: &str| self.out.join(name);
         let stores = ["plain", "bloom", "guarded", "guard"];
-        for name in stores {
-            if at(name).exists() {
-                return Err(
-                    format!("{} already exists: pass a new directory to --out", at(name).display()).into()
-                );
-            }
-        }
+        refuse_existing(stores.into_iter().map(at), "a new directory to --out")?;
         eprintln!("loading three databases of {} keys", self.num);
         let plain = load(&at("plain"), false, self.num)?;
         let bloom = load(&at("bloom"), true, self.num)?;

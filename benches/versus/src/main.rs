@@ -16,6 +16,7 @@ mod machine;
 mod measure;
 mod measures;
 mod model;
+mod output;
 #[cfg(feature = "rocksdb")]
 mod policies;
 #[cfg(feature = "rocksdb")]
@@ -27,14 +28,19 @@ mod results;
 mod rocks_filter;
 mod rocks_record;
 mod rocks_settings;
+mod rounds;
 mod run;
 mod session;
 mod settings;
+#[cfg(feature = "rocksdb")]
+mod shape;
 mod sweep;
 mod table;
 mod task;
+mod terminal;
 mod worker;
 mod workload;
+mod workload_table;
 
 use clap::Parser;
 

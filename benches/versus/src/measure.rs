@@ -30,6 +30,11 @@ pub struct CallTiming {
     pub user_bytes: u64,
 }
 
+/// An empty histogram of times from 1 ns to a minute, with three significant digits.
+pub fn latency_histogram() -> Result<Histogram<u64>> {
+    Ok(Histogram::new_with_bounds(1, 60_000_000_000, 3)?)
+}
+
 /// Buffers for the keys and answers of a call, reused for the next chunk.
 #[derive(Default)]
 struct CallBuffers {
@@ -58,7 +63,7 @@ pub struct CallDriver<'a> {
 impl CallDriver<'_> {
     /// Makes the next `calls` calls. A wrong answer is an error.
     pub fn run(&self, generator: &mut CallGenerator<'_>, calls: u64) -> Result<CallTiming> {
-        let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
+        let mut latencies = latency_histogram()?;
         let mut slots: Vec<CallBuffers> = (0..CHUNK).map(|_| CallBuffers::default()).collect();
         let (mut whole_ns, mut whole_calls, mut detailed_ns, mut user_bytes) = (0u64, 0u64, 0u64, 0u64);
         let chunks = calls.div_ceil(CHUNK);
@@ -262,7 +267,7 @@ impl Pass {
         if rows != present || sum != expected || !in_order {
             return Err(format!("WRONG ANSWER: a scan returned {rows} of {present} rows, in order: {in_order}, sum of numbers {sum} instead of {expected}").into());
         }
-        let mut latencies = Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
+        let mut latencies = latency_histogram()?;
         latencies.saturating_record((elapsed.as_nanos() as u64 / rows.max(1)).max(1));
         let mean_ns = elapsed.as_nanos() as f64 / rows.max(1) as f64;
         Ok(CallTiming { calls: rows, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 })

@@ -1,7 +1,7 @@
 //! The measures of the README's table, and in which of them sidebloom is ahead or behind.
 
 use crate::engine::EngineKind;
-use crate::format::{bytes, count, nanos, number};
+use crate::format::{bytes, count, nanos, number, shown};
 use crate::results::BenchRecord;
 use crate::task::WorkerOutcome;
 
@@ -103,7 +103,7 @@ impl Measure {
 
     /// The figure of an engine, as text.
     pub fn cell(&self, run: &BenchRecord, engine: EngineKind) -> String {
-        self.value(run, engine).map_or("–".to_owned(), self.show)
+        shown(self.value(run, engine), self.show)
     }
 
     /// How sidebloom compares with the best other engine; `None` if either has no figure.

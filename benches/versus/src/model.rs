@@ -5,10 +5,10 @@
 //! number of checks that hold. See `docs/parity.md`.
 
 use crate::error::Result;
-use crate::format::number;
+use crate::format::{number, percent};
 use crate::keys::mix;
 use crate::report::plot::{self, PlotAxis, PlotSeries};
-use crate::table;
+use crate::table::{aligned, headed};
 use plotters::style::RGBColor;
 use sidebloom::filter::{BuiltFilter, FilterSpec, Width};
 use std::path::PathBuf;
@@ -123,7 +123,7 @@ impl Args {
             "÷ bound, model",
             "without checks",
         ];
-        let mut rows = vec![head.map(str::to_owned).to_vec()];
+        let mut rows = Vec::new();
         let mut series = Vec::new();
         for layout in &LAYOUTS {
             let filter = BuiltFilter::build(FilterSpec::Parity { width: layout.width }, &keys)?;
@@ -146,7 +146,7 @@ impl Args {
             rows.push(vec![
                 layout.width.number().to_string(),
                 number(built.bits),
-                format!("{} %", number(100.0 * built.fpr)),
+                percent(built.fpr),
                 format!("{:.3}", built.over_bound()),
                 format!("{:.3}", built.lines),
                 format!("{:.3}", at(&with)),
@@ -163,7 +163,7 @@ impl Args {
                 add(format!("width {width}, built (dot)"), false, points(&[built]));
             }
         }
-        println!("{}", table::aligned(&rows));
+        println!("{}", aligned(&headed(head, rows)));
         let axis = |name| PlotAxis { name, log: false, show: Box::new(|x| format!("{x:.2}")) };
         let title = "Size against lines per probe: bits per key ÷ log2(1 / false-positive rate)";
         let svg = plot::lines(title, &axis("lines per probe"), &axis("÷ bound"), true, &series)?;

@@ -1,5 +1,6 @@
 //! Whether the machine was quiet: how busy processes other than this program and its workers kept the CPUs.
 
+use crate::format::number;
 use std::fs;
 use std::time::{Duration, Instant};
 
@@ -38,10 +39,35 @@ impl CpuSample {
 }
 
 /// CPUs that other processes keep busy, measured over half a second.
-pub fn others_now() -> f64 {
+fn others_now() -> f64 {
     let before = CpuSample::now();
     std::thread::sleep(Duration::from_millis(500));
     CpuSample::now().others_since(&before).unwrap_or(0.0)
+}
+
+/// Warns of a busy machine before the user spends much time.
+pub fn warn_of_others() {
+    let others = others_now();
+    if others > DISTURBING {
+        let others = number(others);
+        eprintln!(
+            "versus: other processes keep {others} CPUs busy: figures will be worse than on a quiet machine"
+        );
+    }
+}
+
+/// How much other processes disturbed a run, from the CPUs that they kept busy during each measurement;
+/// `None` if they hardly did.
+pub fn disturbance(others: impl Iterator<Item = f64>) -> Option<String> {
+    let others: Vec<f64> = others.collect();
+    let disturbed = others.iter().filter(|&&others| others > DISTURBING).count();
+    (disturbed > 0).then(|| {
+        format!(
+            "the machine was not quiet: other processes kept more than {DISTURBING} CPUs busy during {disturbed} of {} measurements, at most {}",
+            others.len(),
+            number(others.iter().copied().fold(0.0, f64::max))
+        )
+    })
 }
 
 /// The sum of user, nice, system, irq, softirq and steal of all CPUs:

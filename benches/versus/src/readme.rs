@@ -2,7 +2,7 @@
 
 use crate::engine::EngineKind;
 use crate::error::Result;
-use crate::format::{bytes, count, number};
+use crate::format::{DASH, bytes, count, number, shown};
 use crate::measures;
 use crate::report::{charts, plot};
 use crate::results::{self, BenchRecord, RUN_FILE};
@@ -117,12 +117,9 @@ fn table(run: &BenchRecord) -> String {
     for measure in measures::all(run) {
         text += &row(&measure.name, &|kind| strong(kind, measure.cell(run, kind)));
     }
-    let dash = || "–".to_owned();
     text += &row("filter bits per key", &|kind| {
-        let bits = |o: &WorkerOutcome| {
-            Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
-        };
-        run.median(kind, "load", bits).map_or_else(dash, number)
+        let bits = |o: &WorkerOutcome| o.filter_bits_per_key(run.settings.num);
+        shown(run.median(kind, "load", bits), number)
     });
-    text + &row("sorted runs by level", &|kind| run.runs_by_level(kind, "load").unwrap_or_else(dash))
+    text + &row("sorted runs by level", &|kind| run.runs_by_level(kind, "load").unwrap_or(DASH.to_owned()))
 }

@@ -2,9 +2,9 @@
 
 use crate::engine::EngineKind;
 use crate::error::Result;
-use crate::format::number;
 use crate::machine::Machine;
-use crate::quiet::DISTURBING;
+use crate::quiet;
+use crate::rounds;
 use crate::settings::BenchSettings;
 use crate::task::WorkerOutcome;
 use serde::{Deserialize, Serialize};
@@ -134,14 +134,14 @@ impl BenchRecord {
         of_both.filter(|one| one.outcome.rejected.is_none()).map(|one| (one.round, &one.outcome))
     }
 
-    /// A figure of each accepted round, sorted.
+    /// A figure of each accepted round.
     pub fn values(
         &self,
         engine: EngineKind,
         workload: &str,
         figure: impl Fn(&WorkerOutcome) -> Option<f64>,
     ) -> Vec<f64> {
-        sorted(self.accepted(engine, workload).filter_map(|(_, outcome)| figure(outcome)))
+        self.accepted(engine, workload).filter_map(|(_, outcome)| figure(outcome)).collect()
     }
 
     /// The median of a figure over the accepted rounds; `None` if no round has it.
@@ -151,7 +151,7 @@ impl BenchRecord {
         workload: &str,
         figure: impl Fn(&WorkerOutcome) -> Option<f64>,
     ) -> Option<f64> {
-        middle(&self.values(engine, workload, figure))
+        rounds::median(self.values(engine, workload, figure))
     }
 
     /// The sorted runs of each level at the end of the last accepted round; `None` for a B-tree.
@@ -162,11 +162,9 @@ impl BenchRecord {
     /// The speed relative to the baseline: the median of the ratios of each round.
     pub fn speedup(&self, engine: EngineKind, workload: &str) -> Option<f64> {
         let baseline = self.engines.first()?.0;
-        let ratios = self.accepted(engine, workload).filter_map(|(round, outcome)| {
-            let (_, base) = self.accepted(baseline, workload).find(|(other, _)| *other == round)?;
-            Some(base.mean_ns / outcome.mean_ns)
-        });
-        middle(&sorted(ratios))
+        let means =
+            |of| self.accepted(of, workload).map(|(round, outcome)| (round, outcome.mean_ns)).collect();
+        rounds::ratio(means(baseline), means(engine))
     }
 
     /// Whether this workload was measured.
@@ -190,35 +188,6 @@ impl BenchRecord {
     /// How much other processes disturbed the accepted figures; `None` if they hardly did.
     pub fn disturbance(&self) -> Option<String> {
         let counted = self.results.iter().filter(|one| one.outcome.rejected.is_none());
-        let others: Vec<f64> = counted.filter_map(|one| one.outcome.others).collect();
-        let disturbed = others.iter().filter(|&&others| others > DISTURBING).count();
-        (disturbed > 0).then(|| {
-            format!(
-                "the machine was not quiet: other processes kept more than {DISTURBING} CPUs busy during {disturbed} of {} measurements, at most {}",
-                others.len(),
-                number(others.iter().copied().fold(0.0, f64::max))
-            )
-        })
-    }
-}
-
-fn sorted(values: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut values: Vec<f64> = values.collect();
-    values.sort_by(f64::total_cmp);
-    values
-}
-
-/// The median of figures in any order; `None` if there are none.
-#[cfg(feature = "rocksdb")]
-pub fn median_of(values: Vec<f64>) -> Option<f64> {
-    middle(&sorted(values.into_iter()))
-}
-
-fn middle(sorted: &[f64]) -> Option<f64> {
-    let at = sorted.len() / 2;
-    match sorted.len() {
-        0 => None,
-        n if n % 2 == 1 => Some(sorted[at]),
-        _ => Some((sorted[at - 1] + sorted[at]) / 2.0),
+        quiet::disturbance(counted.filter_map(|one| one.outcome.others))
     }
 }

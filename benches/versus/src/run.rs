@@ -3,28 +3,23 @@
 use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format;
-use crate::kernel;
 use crate::measures;
-use crate::quiet;
-use crate::results::{self, BenchRecord, RUN_FILE};
+use crate::output::Output;
+use crate::results::{BenchRecord, RUN_FILE};
 use crate::rocks_record::RocksRecord;
 use crate::session::{self, BenchSession};
-use crate::settings::BenchSettings;
+use crate::settings::{BenchSettings, given_or};
 use crate::table;
+use crate::terminal::{self, print_notes};
 use crate::workload::{self, WorkloadSpec};
-use std::fs;
+use crate::workload_table;
 use std::io::Write;
-use std::path::{Path, PathBuf};
 
 /// Measure the engines: tables on the terminal, all figures in DIR/run.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directory for the results
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
-    #[arg(long, value_name = "DIR")]
-    stores: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
     /// Fewer keys, calls and rounds, but all workloads: a minute instead of 20
     #[arg(long)]
     quick: bool,
@@ -58,26 +53,23 @@ impl Args {
         }
         let chosen = RocksRecord::recorded()?;
         self.settings.rocks = chosen.choice;
-        let rounds = self.rounds.unwrap_or(if self.quick { 1 } else { 3 });
-        let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
-        fs::create_dir_all(&self.out)?;
-        let engines = if self.engines.is_empty() { EngineKind::all() } else { self.engines.clone() };
-        session::check_space(&stores, &engines, &self.settings)?;
-        warn_of_others();
+        let rounds = given_or(self.rounds, self.quick, 3, 1);
+        let engines = EngineKind::or_all(&self.engines);
+        let stores = self.output.prepare(&engines, &self.settings)?;
         let wanted = match self.workloads.as_slice() {
             [] => workload::names(!self.quick),
             given if given.iter().any(|name| name == ALL) => workload::names(false),
             given => given.to_vec(),
         };
         let mut session = BenchSession::new(&stores, &engines, wanted, &self.settings, rounds)?;
-        session.record.notes.extend(notes(&stores, &engines));
+        session.record.notes.extend(session::notes(&stores, &engines));
         if engines.iter().any(|kind| kind.is_rocksdb()) {
             session.record.notes.push(chosen.describe());
         }
         print_head(&session.record)?;
         session.measure(print)?;
-        let (run, file) = (&session.record, self.out.join(RUN_FILE));
-        results::write(&file, run)?;
+        let run = &session.record;
+        self.output.write(RUN_FILE, run)?;
         let mut out = std::io::stdout().lock();
         for rejection in run.rejections() {
             writeln!(out, "{rejection}")?;
@@ -89,41 +81,15 @@ impl Args {
                 writeln!(out, "\nsidebloom is {title}:\n  {}", list.join("\n  "))?;
             }
         }
-        run.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?;
-        writeln!(out, "{:.0} s; all figures: {}", run.seconds, file.display())?;
-        Ok(writeln!(out, "for an HTML page: versus report {}", self.out.display())?)
+        print_notes(&run.notes)?;
+        self.output.say_where(RUN_FILE, Some(run.seconds))?;
+        self.output.offer_page()
     }
-}
-
-/// Warns of a busy machine before the user spends much time.
-pub fn warn_of_others() {
-    let others = quiet::others_now();
-    if others > quiet::DISTURBING {
-        let others = format::number(others);
-        eprintln!(
-            "versus: other processes keep {others} CPUs busy: figures will be worse than on a quiet machine"
-        );
-    }
-}
-
-/// What readers of the results should know.
-pub fn notes(stores: &Path, engines: &[EngineKind]) -> Vec<String> {
-    let mut notes = Vec::new();
-    if kernel::is_memory(stores) {
-        notes.push("the stores are in a memory-backed file system: cold runs are rejected".to_owned());
-    }
-    if !engines.contains(&EngineKind::Rocksdb) {
-        notes.push(
-            "the baseline is not RocksDB with its defaults: speeds are relative to the first engine in the table"
-                .to_owned(),
-        );
-    }
-    notes
 }
 
 fn print_head(run: &BenchRecord) -> Result<()> {
+    terminal::print_head(&run.date, &run.machine)?;
     let (mut out, settings) = (std::io::stdout().lock(), &run.settings);
-    writeln!(out, "{}: {}", run.date, run.machine.describe())?;
     writeln!(
         out,
         "{} keys of {} bytes, values of {} bytes; {} rows of {} bytes; cache {} MiB; rounds: {}; speed is the first engine's mean time ÷ the engine's",
@@ -141,8 +107,8 @@ fn print_head(run: &BenchRecord) -> Result<()> {
 fn print(run: &BenchRecord, workload: WorkloadSpec) -> Result<()> {
     let mut out = std::io::stdout().lock();
     writeln!(out, "\n{}", workload.name)?;
-    if let Some(about) = table::about(run, &workload) {
+    if let Some(about) = workload_table::about(run, &workload) {
         writeln!(out, "  {about}")?;
     }
-    Ok(write!(out, "{}", table::aligned(&table::rows(run, workload.name)))?)
+    Ok(write!(out, "{}", table::aligned(&workload_table::rows(run, workload.name)))?)
 }

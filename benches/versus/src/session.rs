@@ -4,18 +4,20 @@ use crate::engine::EngineKind;
 use crate::engines;
 use crate::error::Result;
 use crate::format;
+use crate::kernel;
 use crate::limit::{Cgroup, CgroupParent};
 use crate::machine::Machine;
-use crate::quiet;
+use crate::output::StoreDirs;
+use crate::quiet::CpuSample;
 use crate::results::{BenchRecord, Measured};
 use crate::settings::BenchSettings;
 use crate::task::{WorkerOutcome, WorkerTask};
+use crate::terminal::progress;
 use crate::workload::{CacheState, StoreRole, WORKLOADS, WorkloadKind, WorkloadSpec};
 use std::collections::HashMap;
 use std::fs;
-use std::io::{IsTerminal, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
@@ -28,7 +30,7 @@ const SIGKILL: i32 = 9;
 pub struct BenchSession {
     /// The results so far.
     pub record: BenchRecord,
-    stores: PathBuf,
+    stores: StoreDirs,
     wanted: Vec<String>,
     /// Where groups with a memory limit are created, if a workload needs one.
     home: Option<CgroupParent>,
@@ -48,7 +50,7 @@ impl BenchSession {
     ) -> Result<Self> {
         fs::create_dir_all(stores)?;
         let machine = Machine::here(stores);
-        let record = BenchRecord {
+        let run = BenchRecord {
             date: format::now(),
             seconds: 0.0,
             notes: Vec::new(),
@@ -59,8 +61,8 @@ impl BenchSession {
             results: Vec::new(),
         };
         let mut session = BenchSession {
-            record,
-            stores: stores.to_owned(),
+            run,
+            stores: StoreDirs::new(stores, engines.iter().map(|&kind| directory(kind))),
             wanted,
             home: None,
             generation: 0,
@@ -147,10 +149,8 @@ impl BenchSession {
         self.generation += 1;
         for engine in self.record.engines.iter().map(|(kind, _)| *kind).collect::<Vec<_>>() {
             progress(&format!("round {}/{}: {} on {}", round + 1, rounds, workload.name, engine.name()));
-            let mut outcome = self.work(engine, workload)?;
-            if outcome.rejected.is_some() && workload.only_reads() {
-                outcome = self.work(engine, workload)?;
-            }
+            let work = || self.work(engine, workload);
+            let outcome = if workload.only_reads() { second_chance(work)? } else { work()? };
             *self.added.entry(engine).or_default() += outcome.inserted;
             self.record.results.push(Measured { engine, workload: workload.name.to_owned(), round, outcome });
         }
@@ -158,7 +158,7 @@ impl BenchSession {
     }
 
     fn work(&self, engine: EngineKind, workload: WorkloadSpec) -> Result<WorkerOutcome> {
-        let dir = self.dir(engine).join(match workload.store {
+        let dir = self.stores.dir(&directory(engine)).join(match workload.store {
             StoreRole::Main => "store",
             StoreRole::Rows => "rows",
             StoreRole::Fresh => "fresh",
@@ -185,56 +185,53 @@ impl BenchSession {
             generation: self.generation,
             group: home.map(|home| home.group(limit)).transpose()?,
         };
-        let before = quiet::CpuSample::now();
         let outcome = spawn(&task);
-        let others = quiet::CpuSample::now().others_since(&before);
         if let Some(group) = &task.group {
             group.remove();
         }
-        let mut outcome =
-            outcome.map_err(|error| format!("{} on {}: {error}", workload.name, engine.name()))?;
-        outcome.others = others;
+        let outcome = outcome.map_err(|error| format!("{} on {}: {error}", workload.name, engine.name()))?;
         if workload.store == StoreRole::Fresh {
             fs::remove_dir_all(&dir)?;
         }
         Ok(outcome)
     }
-
-    fn dir(&self, kind: EngineKind) -> PathBuf {
-        self.stores.join(kind.name().replace(' ', "-"))
-    }
 }
 
-impl Drop for BenchSession {
-    fn drop(&mut self) {
-        for (kind, _) in &self.record.engines {
-            fs::remove_dir_all(self.dir(*kind)).ok();
-        }
-        fs::remove_dir(&self.stores).ok();
-    }
+/// The directory of an engine's stores.
+fn directory(kind: EngineKind) -> String {
+    kind.name().replace(' ', "-")
 }
 
-/// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for
-/// a copy-on-write tree, less than three for sorted runs while they are compacted.
-pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &BenchSettings) -> Result<()> {
-    fs::create_dir_all(stores)?;
-    let times: u64 = engines.iter().map(|kind| if kind.has_runs() { 3 } else { 6 }).sum();
-    let need = times * (settings.data_bytes() + settings.for_rows().data_bytes()) + (1 << 30);
-    let disk = rustix::fs::statvfs(stores)?;
-    let free = disk.f_bavail * disk.f_frsize;
-    if free >= need {
-        return Ok(());
+/// What readers of the results should know.
+pub fn notes(stores: &Path, engines: &[EngineKind]) -> Vec<String> {
+    let mut notes = Vec::new();
+    if kernel::is_memory(stores) {
+        notes.push("the stores are in a memory-backed file system: cold runs are rejected".to_owned());
     }
-    let (need, free) = (format::bytes(need as f64), format::bytes(free as f64));
-    Err(format!(
-        "{} has {free} free, but this run may need {need}: use --stores or fewer keys",
-        stores.display()
-    )
-    .into())
+    if !engines.contains(&EngineKind::Rocksdb) {
+        notes.push(
+            "the baseline is not RocksDB with its defaults: speeds are relative to the first engine in the table"
+                .to_owned(),
+        );
+    }
+    notes
 }
 
-/// Runs a task in a new process.
+/// Runs a workload again if it was rejected.
+pub fn second_chance(run: impl Fn() -> Result<WorkerOutcome>) -> Result<WorkerOutcome> {
+    let outcome = run()?;
+    if outcome.rejected.is_some() { run() } else { Ok(outcome) }
+}
+
+/// Runs a task in a new process, and measures what other processes did meanwhile.
 pub fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
+    let before = CpuSample::now();
+    let mut outcome = spawn_worker(task)?;
+    outcome.others = CpuSample::now().others_since(&before);
+    Ok(outcome)
+}
+
+fn spawn_worker(task: &WorkerTask) -> Result<WorkerOutcome> {
     let mut command = Command::new(std::env::current_exe()?);
     let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
     let stdin = child.stdin.take().ok_or("no pipe to the worker")?;
@@ -254,14 +251,6 @@ fn killed_by_the_limit(task: &WorkerTask, signal: Option<i32>) -> Option<String>
     let group: &Cgroup = task.group.as_ref()?;
     let killed = signal == Some(SIGKILL) && group.usage().is_ok_and(|usage| usage.killed > 0);
     killed.then(|| format!("killed by the kernel: it needs more than {}", format::bytes(group.bytes as f64)))
-}
-
-/// Shows the current step, if standard error is a terminal.
-pub fn progress(text: &str) {
-    let mut err = std::io::stderr().lock();
-    if err.is_terminal() {
-        write!(err, "\r\x1b[K{text}").and_then(|()| err.flush()).ok();
-    }
 }
 
 #[cfg(test)]

@@ -15,6 +15,8 @@ const SCANS: u64 = 10_000;
 /// The default of RocksDB, fjall and sidebloom.
 const MEMTABLE_MIB: u64 = 64;
 const ROWS: u64 = 200_000;
+/// Enough for a sorted run to be flushed at once.
+pub const RUN_MEMTABLE_MIB: u64 = 1024;
 
 /// Sizes, counts and the seed, the same for every engine.
 #[derive(Debug, Clone, Serialize, Deserialize, clap::Args)]
@@ -95,6 +97,11 @@ pub struct BenchSettings {
     pub limited: bool,
 }
 
+/// A number that a user gave, or its default, which `--quick` makes smaller.
+pub fn given_or(given: Option<u64>, quick: bool, full: u64, small: u64) -> u64 {
+    given.unwrap_or(if quick { small } else { full })
+}
+
 impl BenchSettings {
     /// The settings of a run of a minute: everything smaller that the user left at its default.
     pub fn shrink(&mut self) {
@@ -166,7 +173,7 @@ impl BenchSettings {
 
     /// The settings for loading sorted runs, each from one memtable.
     pub fn for_making_runs(&self) -> BenchSettings {
-        BenchSettings { memtable_mib: 1024, table_mib: Some(1024), ..self.clone() }
+        BenchSettings { memtable_mib: RUN_MEMTABLE_MIB, table_mib: Some(RUN_MEMTABLE_MIB), ..self.clone() }
     }
 
     /// Memtable size in bytes.

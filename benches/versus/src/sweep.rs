@@ -3,17 +3,17 @@
 
 use crate::engine::EngineKind;
 use crate::error::Result;
-use crate::format::{bytes, count, nanos, number};
-use crate::results::{self, BenchRecord, SWEEP_FILE, SweepRecord};
+use crate::format::{bytes, count, nanos, number, shown};
+use crate::output::Output;
+use crate::results::{BenchRecord, SWEEP_FILE, SweepRecord};
 use crate::rocks_record::RocksRecord;
-use crate::run;
-use crate::session::{self, BenchSession, progress};
+use crate::session::{self, BenchSession};
 use crate::settings::BenchSettings;
-use crate::table;
+use crate::table::{aligned, headed};
 use crate::task::WorkerOutcome;
-use std::fs;
+use crate::terminal::progress;
 use std::io::Write;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Cache of each engine in the sweep over keys. It is small, so that the memory that must grow with the keys
 /// shows.
@@ -25,12 +25,8 @@ const BY_KEYS: [&str; 2] = ["count", "readrandom"];
 /// DIR/sweep.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directory for the results
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
-    #[arg(long, value_name = "DIR")]
-    stores: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
     /// Fewer keys, calls and runs: a minute instead of ten
     #[arg(long)]
     quick: bool,
@@ -70,32 +66,29 @@ impl Args {
             &[250_000, 500_000, 1_000_000, 2_000_000, 4_000_000],
             &[100_000, 200_000, 400_000],
         );
-        let engines = if self.engines.is_empty() { EngineKind::all() } else { self.engines.clone() };
-        let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
-        fs::create_dir_all(&self.out)?;
+        let engines = EngineKind::or_all(&self.engines);
         let most = keys.iter().copied().max().unwrap_or(0).max(self.settings.num);
-        session::check_space(&stores, &engines, &BenchSettings { num: most, ..self.settings.clone() })?;
-        run::warn_of_others();
+        let largest = BenchSettings { num: most, ..self.settings.clone() };
+        let stores = self.output.prepare(&engines, &largest)?;
         let with_runs: Vec<EngineKind> = engines.iter().copied().filter(|kind| kind.has_runs()).collect();
         let mut found = SweepRecord { by_runs: Vec::new(), by_keys: Vec::new() };
-        let file = self.out.join(SWEEP_FILE);
         for runs in runs.into_iter().filter(|_| !with_runs.is_empty()) {
             let settings = BenchSettings { runs, ..self.settings.clone() };
             found.by_runs.push(self.one(&stores, &with_runs, &BY_RUNS, &settings)?);
-            results::write(&file, &found)?;
+            self.output.write(SWEEP_FILE, &found)?;
         }
         for num in keys {
             let settings = BenchSettings { num, cache_mib: CACHE_MIB, ..self.settings.clone() };
             found.by_keys.push(self.one(&stores, &engines, &BY_KEYS, &settings)?);
-            results::write(&file, &found)?;
+            self.output.write(SWEEP_FILE, &found)?;
         }
         let mut out = std::io::stdout().lock();
         for (title, rows) in tables(&found) {
-            writeln!(out, "{title}\n{}", table::aligned(&rows))?;
+            writeln!(out, "{title}\n{}", aligned(&rows))?;
         }
         notes(&found).iter().try_for_each(|note| writeln!(out, "{note}"))?;
-        writeln!(out, "all figures: {}", file.display())?;
-        Ok(writeln!(out, "for an HTML page: versus report {}", self.out.display())?)
+        self.output.say_where(SWEEP_FILE, None)?;
+        self.output.offer_page()
     }
 
     fn one(
@@ -107,7 +100,7 @@ impl Args {
     ) -> Result<BenchRecord> {
         let wanted = workloads.iter().map(|&name| name.to_owned()).collect();
         let mut session = BenchSession::new(stores, engines, wanted, settings, self.rounds)?;
-        session.record.notes.extend(run::notes(stores, engines));
+        session.record.notes.extend(session::notes(stores, engines));
         session.measure(|_, _| Ok(()))?;
         progress("");
         let runs = match settings.runs {
@@ -165,27 +158,15 @@ pub fn tables(sweep: &SweepRecord) -> Vec<(&'static str, Vec<Vec<String>>)> {
         ),
         (
             "filter memory, bits per key",
-            grid(&sweep.by_runs, "count", runs, number, |run, o| {
-                Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
-            }),
+            grid(&sweep.by_runs, "count", runs, number, |run, o| o.filter_bits_per_key(run.settings.num)),
         ),
         (
             "resident memory including mapped pages, block cache of 32 MiB",
-            grid(&sweep.by_keys, "readrandom", keys, bytes, |_, o| resident(o)),
+            grid(&sweep.by_keys, "readrandom", keys, bytes, |_, o| Some(o.resident_bytes() as f64)),
         ),
-        ("filter memory", grid(&sweep.by_keys, "count", keys, bytes, |_, o| filters(o))),
+        ("filter memory", grid(&sweep.by_keys, "count", keys, bytes, |_, o| o.filter_bytes())),
     ];
     all.into_iter().filter(|(_, rows)| rows.len() > 1).collect()
-}
-
-/// Resident memory: anonymous pages, and pages of mapped files.
-pub fn resident(outcome: &WorkerOutcome) -> Option<f64> {
-    Some(outcome.resident_bytes() as f64)
-}
-
-/// Size of the filters, if the engine has any.
-pub fn filters(outcome: &WorkerOutcome) -> Option<f64> {
-    outcome.facts.filter_bytes.filter(|&n| n > 0).map(|n| n as f64)
 }
 
 fn grid(
@@ -195,14 +176,15 @@ fn grid(
     show: fn(f64) -> String,
     figure: impl Fn(&BenchRecord, &WorkerOutcome) -> Option<f64>,
 ) -> Vec<Vec<String>> {
-    let mut rows = vec![std::iter::once("engine".to_owned()).chain(runs.iter().map(head)).collect()];
-    for (kind, _) in runs.first().map_or(&[][..], |run| &run.engines) {
-        let cell = |run: &BenchRecord| run.median(*kind, workload, |o| figure(run, o)).map(show);
-        let cells: Vec<Option<String>> = runs.iter().map(cell).collect();
-        if cells.iter().any(Option::is_some) {
-            let cells = cells.into_iter().map(|cell| cell.unwrap_or("–".to_owned()));
-            rows.push(std::iter::once(kind.name().to_owned()).chain(cells).collect());
-        }
-    }
-    rows
+    let engines = runs.first().map_or(&[][..], |run| &run.engines);
+    let row = |(kind, _): &(EngineKind, String)| {
+        let figures: Vec<Option<f64>> =
+            runs.iter().map(|run| run.median(*kind, workload, |o| figure(run, o))).collect();
+        let cells = figures.iter().map(|figure| shown(*figure, show));
+        let row = std::iter::once(kind.name().to_owned()).chain(cells).collect();
+        figures.iter().any(Option::is_some).then_some(row)
+    };
+    let numbers: Vec<String> = runs.iter().map(head).collect();
+    let head = std::iter::once("engine").chain(numbers.iter().map(String::as_str));
+    headed(head, engines.iter().filter_map(row))
 }

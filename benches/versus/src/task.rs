@@ -94,4 +94,14 @@ impl WorkerOutcome {
     pub fn resident_bytes(&self) -> u64 {
         self.memory_bytes + self.mapped_bytes
     }
+
+    /// Size of the filters, if the engine has any.
+    pub fn filter_bytes(&self) -> Option<f64> {
+        self.facts.filter_bytes.filter(|&n| n > 0).map(|n| n as f64)
+    }
+
+    /// Filter bits per key of a store of this many keys, if the engine has filters.
+    pub fn filter_bits_per_key(&self, keys: u64) -> Option<f64> {
+        Some(8.0 * self.filter_bytes()? / keys as f64)
+    }
 }

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use sidebloom::FileSet;
 use sidebloom::filter::codec::crc32;
-use sidebloom::id::{FileId, FileKind};
+use sidebloom::internal::{FileId, FileKind};
 use std::collections::HashSet;
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -3,7 +3,7 @@
 
 use crate::error::Error;
 use crate::generation::{File, Generation};
-use sidebloom::id::FileKind;
+use sidebloom::internal::FileKind;
 
 /// A filter that cannot be had, and why.
 #[derive(Debug)]

@@ -2,9 +2,11 @@
 //! answer must be that of a `BTreeMap`, and all configurations must give the same answers.
 
 mod blob;
+mod checks;
 mod cursors;
 mod intruders;
 mod keys;
+mod play;
 mod player;
 mod program;
 mod rows;
@@ -13,7 +15,7 @@ mod threads;
 mod upkeep;
 
 use crate::harness::{Args, Counts, Harness};
-use player::play;
+use play::play;
 use program::Program;
 use std::process::ExitCode;
 

@@ -53,6 +53,32 @@ fn table_property(text: &str, name: &str) -> Option<u64> {
     value.and_then(|digits| digits.trim().parse().ok())
 }
 
+/// The sorted runs of each level.
+pub fn runs_by_level(db: &DB) -> Vec<u64> {
+    let files = |level: usize| int(db, &format!("rocksdb.num-files-at-level{level}"));
+    let below = (1..7).map(|level| u64::from(files(level) > 0));
+    std::iter::once(files(0)).chain(below).collect()
+}
+
+fn int(db: &DB, property: &str) -> u64 {
+    db.property_int_value(property).ok().flatten().unwrap_or(0)
+}
+
+/// Writes all rows as one batch.
+pub fn write_all(db: &DB, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+    let mut batch = WriteBatch::default();
+    rows.iter().for_each(|(key, value)| batch.put(key, value));
+    Ok(db.write(batch)?)
+}
+
+/// Writes every table again, those of the last level too.
+pub fn compact_all(db: &DB) -> Result<()> {
+    let mut force = CompactOptions::default();
+    force.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
+    db.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &force);
+    Ok(db.wait_for_compact(&WaitForCompactOptions::default())?)
+}
+
 /// The filter of the settings, or of the engine if the settings leave it open.
 fn filter(kind: EngineKind, settings: &BenchSettings) -> RocksFilter {
     let of_kind = || match kind {
@@ -82,6 +108,22 @@ pub fn table_options(rocks: &RocksSettings, cache_bytes: usize) -> BlockBasedOpt
     table
 }
 
+/// Sets what all stores share.
+pub fn set_common(options: &mut Options, memtable_bytes: u64) {
+    options.create_if_missing(true);
+    options.set_max_open_files(-1);
+    options.set_compression_type(DBCompressionType::Lz4);
+    options.set_write_buffer_size(memtable_bytes as usize);
+    options.set_max_background_jobs(2);
+}
+
+/// Lets no compaction change the sorted runs.
+pub fn keep_runs(options: &mut Options) {
+    options.set_disable_auto_compactions(true);
+    options.set_level_zero_slowdown_writes_trigger(1000);
+    options.set_level_zero_stop_writes_trigger(1000);
+}
+
 fn options(kind: EngineKind, settings: &BenchSettings) -> Result<Options> {
     let mut table = table_options(&settings.rocks, settings.cache_bytes() as usize);
     let filter = filter(kind, settings);
@@ -98,19 +140,13 @@ fn options(kind: EngineKind, settings: &BenchSettings) -> Result<Options> {
             options
         }
     };
-    options.create_if_missing(true);
-    options.set_max_open_files(-1);
-    options.set_compression_type(DBCompressionType::Lz4);
-    options.set_write_buffer_size(settings.memtable_bytes() as usize);
+    set_common(&mut options, settings.memtable_bytes());
     if let Some(bytes) = settings.table_bytes() {
         options.set_target_file_size_base(bytes);
         options.set_max_bytes_for_level_base(4 * bytes);
     }
-    options.set_max_background_jobs(2);
     if settings.runs > 0 {
-        options.set_disable_auto_compactions(true);
-        options.set_level_zero_slowdown_writes_trigger(1000);
-        options.set_level_zero_stop_writes_trigger(1000);
+        keep_runs(&mut options);
     }
     if filter != RocksFilter::Off {
         options.set_memtable_whole_key_filtering(true);
@@ -151,10 +187,6 @@ impl RocksEngine {
         })
     }
 
-    fn int(&self, property: &str) -> u64 {
-        self.db.property_int_value(property).ok().flatten().unwrap_or(0)
-    }
-
     fn ticker(&self, ticker: Ticker) -> Option<u64> {
         self.options.get_statistics().is_some().then(|| self.options.get_ticker_count(ticker))
     }
@@ -168,15 +200,13 @@ impl RocksEngine {
             entries: property("# entries")?,
             filter_bytes: property("filter block size")?,
             cached_filter_bytes: self.ticker(Ticker::BlockCacheFilterBytesInsert),
-            readers_bytes: self.int("rocksdb.estimate-table-readers-mem"),
+            readers_bytes: int(&self.db, "rocksdb.estimate-table-readers-mem"),
         })
     }
 
     /// Writes every table again, those of the last level too.
     pub fn compact_all(&self) -> Result<()> {
-        let mut force = CompactOptions::default();
-        force.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
-        self.db.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &force);
+        compact_all(&self.db)?;
         self.finish_compactions()
     }
 }
@@ -187,9 +217,7 @@ impl Engine for RocksEngine {
     }
 
     fn put_all(&self, pairs: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
-        let mut batch = WriteBatch::default();
-        pairs.iter().for_each(|(key, value)| batch.put(key, value));
-        Ok(self.db.write(batch)?)
+        write_all(&self.db, pairs)
     }
 
     fn get(&self, key: &[u8], value: &mut Vec<u8>) -> Result<bool> {
@@ -239,16 +267,14 @@ impl Engine for RocksEngine {
         ["num-running-compactions", "num-running-flushes", "mem-table-flush-pending", "compaction-pending"]
             .iter()
             .filter(|&&name| !(self.compactions_disabled && name == "compaction-pending"))
-            .any(|name| self.int(&format!("rocksdb.{name}")) > 0)
+            .any(|name| int(&self.db, &format!("rocksdb.{name}")) > 0)
     }
 
     fn facts(&self) -> Result<EngineFacts> {
-        let files = |level: usize| self.int(&format!("rocksdb.num-files-at-level{level}"));
-        let below = (1..7).map(|level| u64::from(files(level) > 0));
         let maybes = self.ticker(Ticker::BloomFilterFullPositive);
         let right = self.ticker(Ticker::BloomFilterFullTruePositive);
         Ok(EngineFacts {
-            runs_by_level: Some(std::iter::once(files(0)).chain(below).collect()),
+            runs_by_level: Some(runs_by_level(&self.db)),
             filter_bytes: filter_bytes(&self.db)?,
             false_positives: maybes.zip(right).map(|(maybes, right)| maybes.saturating_sub(right)),
             negatives: self.ticker(Ticker::BloomFilterUseful),

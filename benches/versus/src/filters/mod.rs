@@ -12,10 +12,10 @@ mod sidebloom_filters;
 mod tests;
 
 use crate::error::Result;
-use crate::format::{self, count, number};
+use crate::format::{self, count, number, percent, shown};
 use crate::machine::Machine;
 use crate::results::{self, FILTERS_FILE, FilterResult, FiltersRecord};
-use crate::table;
+use crate::table::{aligned, headed};
 use contestants::contestants;
 use measure::Effort;
 use std::path::PathBuf;
@@ -65,7 +65,7 @@ impl Args {
                 eprintln!("{name}, {} keys", count(keys as f64));
                 results.push(effort.measure(name, keys, &build, largest == Some(keys))?);
             }
-            println!("{}", table::aligned(&rows(&results[first..])));
+            println!("{}", aligned(&rows(&results[first..])));
         }
         let file = self.out.join(FILTERS_FILE);
         let (date, machine) = (format::now(), Machine::here(&self.out));
@@ -94,13 +94,13 @@ pub fn rows(results: &[FilterResult]) -> Vec<Vec<String>> {
     if crowd {
         head.extend(["probe ns, crowd", "batched ns, crowd"]);
     }
-    let show = |figure: Option<f64>| figure.map_or("–".to_owned(), number);
+    let show = |figure| shown(figure, number);
     let row = |one: &FilterResult| {
         let mut row = vec![
             one.name.clone(),
             count(one.keys as f64),
             number(one.bits_per_key),
-            format!("{} %", number(100.0 * one.fpr)),
+            percent(one.fpr),
             show(one.over_bound),
             number(one.probe_ns),
             show(one.batched_ns),
@@ -113,5 +113,5 @@ pub fn rows(results: &[FilterResult]) -> Vec<Vec<String>> {
         }
         row
     };
-    std::iter::once(head.into_iter().map(str::to_owned).collect()).chain(results.iter().map(row)).collect()
+    headed(head, results.iter().map(row))
 }

@@ -1,12 +1,12 @@
 //! What building filters costs: the CPU time of rewriting the same tables under each policy.
 
+use super::contest::Contest;
 use super::workloads::ENGINE;
-use super::{Contest, directory};
 use crate::engines::rocksdb::RocksEngine;
 use crate::error::Result;
 use crate::kernel::{self, ResourceCounters};
 use crate::rocks_filter::RocksFilter;
-use crate::session::progress;
+use crate::terminal::progress;
 
 impl Contest {
     /// Rewrites the first policy's store under each policy in turn, once per round. Reading, merging and
@@ -29,7 +29,7 @@ impl Contest {
 
     /// CPU seconds of a compaction of all tables.
     fn compact(&self, store: &RocksFilter, filter: &RocksFilter) -> Result<f64> {
-        let dir = directory(&self.stores, store);
+        let dir = self.dir(store);
         let engine = RocksEngine::open(ENGINE, &dir, &self.settings(filter), false)?;
         let files = kernel::files(&dir);
         kernel::fill_page_cache(&files)?;

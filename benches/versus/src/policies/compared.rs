@@ -2,8 +2,9 @@
 
 use super::record::{PoliciesRecord, PolicyResult};
 use super::workloads::{COLD, FOUND, MISSING, MULTI_MISSING};
-use crate::format::number;
+use crate::format::{shown, times};
 use crate::rocks_filter::RocksFilter;
+use crate::table::headed;
 
 const HEAD: [&str; 9] = [
     "policy",
@@ -24,8 +25,7 @@ pub fn rows(record: &PoliciesRecord) -> Vec<Vec<String>> {
     let is_own = |of: &&PolicyResult| matches!(of.filter, RocksFilter::Bloom(_) | RocksFilter::Ribbon(_));
     let plugins = record.policies.iter().filter(is_plugin);
     let pairs = plugins.flat_map(|ours| record.policies.iter().filter(is_own).map(move |own| (ours, own)));
-    let head = HEAD.map(str::to_owned).to_vec();
-    std::iter::once(head).chain(pairs.map(|(ours, own)| row(ours, own))).collect()
+    headed(HEAD, pairs.map(|(ours, own)| row(ours, own)))
 }
 
 fn row(ours: &PolicyResult, own: &PolicyResult) -> Vec<String> {
@@ -45,13 +45,4 @@ fn row(ours: &PolicyResult, own: &PolicyResult) -> Vec<String> {
         speed(COLD),
         share(&|of| of.median(COLD, |o| o.disk_reads_per_op)),
     ]
-}
-
-fn times(ratio: f64) -> String {
-    format!("{} ×", number(ratio))
-}
-
-/// The text of a figure, or a dash if there is none.
-pub fn shown(figure: Option<f64>, show: fn(f64) -> String) -> String {
-    figure.map_or("–".to_owned(), show)
 }

@@ -12,33 +12,24 @@
 mod answers;
 mod compact;
 mod compared;
+mod contest;
+mod make;
 mod record;
-pub mod shape;
+mod steps;
 mod tables;
 mod workloads;
 
-use crate::engines::rocksdb::{RocksEngine, describe_store};
 use crate::error::Result;
-use crate::format::{self, count};
-use crate::machine::Machine;
-use crate::quiet::CpuSample;
-use crate::results;
+use crate::output::Output;
 use crate::rocks_filter::RocksFilter;
 use crate::rocks_record::RocksRecord;
-use crate::run;
-use crate::session::{self, progress};
-use crate::settings::BenchSettings;
-use crate::task::{WorkerOutcome, WorkerTask};
-use record::{MeasuredRound, PoliciesRecord, PolicyResult};
-use std::fs;
-use std::path::{Path, PathBuf};
-use std::time::Instant;
-use workloads::{ENGINE, LOADED, WORKLOADS};
+use crate::settings::{BenchSettings, given_or};
+use crate::terminal::progress;
+use contest::Contest;
+use workloads::ENGINE;
 
 /// File of the results, in the output directory.
 const POLICIES_FILE: &str = "policies.json";
-/// The workload that loads a store.
-const LOAD: &str = "load";
 /// Lookups that count a filter's answers: a rate of 0.1 % is known to 2 % with the three tables that a lookup
 /// probes in a default run.
 const PROBES: u64 = 1_000_000;
@@ -47,12 +38,8 @@ const QUICK_PROBES: u64 = 100_000;
 /// Measure filter policies of RocksDB: tables on the terminal, all figures in DIR/policies.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directory for the figures
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
-    #[arg(long, value_name = "DIR")]
-    stores: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
     /// Fewer keys, calls and rounds
     #[arg(long)]
     quick: bool,
@@ -86,13 +73,10 @@ impl Args {
         }
         let chosen = RocksRecord::recorded()?;
         self.settings.rocks = chosen.choice;
-        let rounds = self.rounds.unwrap_or(if self.quick { 1 } else { 5 });
-        let loads = self.loads.unwrap_or(if self.quick { 1 } else { 3 });
-        let probes = self.probes.unwrap_or(if self.quick { QUICK_PROBES } else { PROBES });
-        let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
-        fs::create_dir_all(&self.out)?;
-        session::check_space(&stores, &vec![ENGINE; self.policies.len()], &self.settings)?;
-        run::warn_of_others();
+        let rounds = given_or(self.rounds, self.quick, 5, 1);
+        let loads = given_or(self.loads, self.quick, 3, 1);
+        let probes = given_or(self.probes, self.quick, PROBES, QUICK_PROBES);
+        let stores = self.output.prepare(&vec![ENGINE; self.policies.len()], &self.settings)?;
         let mut contest = Contest::new(&stores, self.policies, self.settings, rounds)?;
         contest.record.notes.push(chosen.describe());
         contest.record.print_head()?;
@@ -105,158 +89,7 @@ impl Args {
         contest.record.seconds = contest.begin.elapsed().as_secs_f64();
         contest.record.notes.extend(contest.record.disturbance());
         contest.record.print()?;
-        let file = self.out.join(POLICIES_FILE);
-        results::write(&file, &contest.record)?;
-        println!("{:.0} s; all figures: {}", contest.record.seconds, file.display());
-        Ok(())
+        self.output.write(POLICIES_FILE, &contest.record)?;
+        self.output.say_where(POLICIES_FILE, Some(contest.record.seconds))
     }
-}
-
-/// A run in progress. Its stores are removed at its end, also after an error.
-struct Contest {
-    record: PoliciesRecord,
-    stores: PathBuf,
-    generation: u64,
-    begin: Instant,
-}
-
-impl Contest {
-    fn new(stores: &Path, policies: Vec<RocksFilter>, settings: BenchSettings, rounds: u64) -> Result<Self> {
-        let names: Vec<PathBuf> = policies.iter().map(|policy| directory(stores, policy)).collect();
-        if let Some(there) = names.iter().find(|dir| dir.exists()) {
-            return Err(
-                format!("{} already exists: pass another directory to --stores", there.display()).into()
-            );
-        }
-        let policies = policies.into_iter().map(PolicyResult::new).collect();
-        let record = PoliciesRecord {
-            date: format::now(),
-            seconds: 0.0,
-            machine: Machine::here(stores),
-            rocksdb: format!("RocksDB {}: {}", env!("ROCKSDB_VERSION"), describe_store(&settings)),
-            settings,
-            rounds,
-            policies,
-            notes: Vec::new(),
-        };
-        Ok(Contest { record, stores: stores.to_owned(), generation: LOADED, begin: Instant::now() })
-    }
-
-    /// The settings of a load with this policy.
-    fn settings(&self, filter: &RocksFilter) -> BenchSettings {
-        BenchSettings { rocks_filter: Some(filter.clone()), ..self.record.settings.clone() }
-    }
-
-    /// The settings of a store of [`shape::RUNS`] sorted runs, which RocksDB must leave as they are.
-    fn settled(&self, filter: &RocksFilter) -> BenchSettings {
-        BenchSettings { runs: shape::RUNS, ..self.settings(filter) }
-    }
-
-    fn filters(&self) -> Vec<RocksFilter> {
-        self.record.policies.iter().map(|policy| policy.filter.clone()).collect()
-    }
-
-    /// Runs a workload in a new process. A rejected one gets a second chance.
-    fn work(&self, filter: &RocksFilter, workload: &str, settings: BenchSettings) -> Result<WorkerOutcome> {
-        let task = WorkerTask {
-            engine: ENGINE,
-            workload: workload.to_owned(),
-            dir: directory(&self.stores, filter),
-            settings,
-            added: 0,
-            generation: self.generation,
-            group: None,
-        };
-        let spawn = || -> Result<WorkerOutcome> {
-            let before = CpuSample::now();
-            let outcome = session::spawn(&task);
-            let mut outcome = outcome.map_err(|error| format!("{workload} with {filter}: {error}"))?;
-            outcome.others = CpuSample::now().others_since(&before);
-            Ok(outcome)
-        };
-        let outcome = spawn()?;
-        if outcome.rejected.is_some() && workload != LOAD { spawn() } else { Ok(outcome) }
-    }
-
-    fn time_loads(&mut self, loads: u64) -> Result<()> {
-        for load in 0..loads {
-            for (at, filter) in self.filters().into_iter().enumerate() {
-                progress(&format!("load {}/{loads} with {filter}", load + 1));
-                let outcome = self.work(&filter, LOAD, self.settings(&filter))?;
-                self.record.policies[at].loads.push(outcome);
-                fs::remove_dir_all(directory(&self.stores, &filter))?;
-            }
-        }
-        Ok(())
-    }
-
-    fn make_stores(&self) -> Result<()> {
-        for filter in self.filters() {
-            progress(&format!("store with {filter}"));
-            shape::make(&directory(&self.stores, &filter), &self.settled(&filter))?;
-        }
-        Ok(())
-    }
-
-    /// Reads every key, and counts the filters' answers for missing keys.
-    fn count_answers(&mut self, probes: u64) -> Result<()> {
-        for (at, filter) in self.filters().into_iter().enumerate() {
-            progress(&format!(
-                "{} keys and {} missing keys with {filter}",
-                count(self.record.settings.num as f64),
-                count(probes as f64)
-            ));
-            let dir = directory(&self.stores, &filter);
-            let engine = RocksEngine::open(ENGINE, &dir, &self.settled(&filter), true)?;
-            let of = &mut self.record.policies[at];
-            of.tables = engine.tables()?;
-            of.answers = answers::for_missing(&engine, &self.record.settings, probes)?;
-            of.found_keys = answers::found(&engine, &self.record.settings)?;
-            let (found, wanted) = (of.found_keys, self.record.policies[0].found_keys);
-            if found != wanted || found != self.record.settings.num {
-                return Err(format!(
-                    "WRONG ANSWER: {filter} found {found} of {} keys, {} found {wanted}: a filter hides keys",
-                    self.record.settings.num, self.record.policies[0].filter
-                )
-                .into());
-            }
-        }
-        Ok(())
-    }
-
-    fn time_lookups(&mut self) -> Result<()> {
-        for round in 0..self.record.rounds {
-            for workload in WORKLOADS {
-                self.generation += 1;
-                for (at, filter) in self.filters().into_iter().enumerate() {
-                    progress(&format!(
-                        "round {}/{}: {workload} with {filter}",
-                        round + 1,
-                        self.record.rounds
-                    ));
-                    let outcome = self.work(&filter, workload, self.settled(&filter))?;
-                    if let Some(why) = &outcome.rejected {
-                        let note = format!("rejected: {workload} with {filter}, round {}: {why}", round + 1);
-                        self.record.notes.push(note);
-                    }
-                    let measured = MeasuredRound { workload: workload.to_owned(), round, outcome };
-                    self.record.policies[at].lookups.push(measured);
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-impl Drop for Contest {
-    fn drop(&mut self) {
-        for policy in &self.record.policies {
-            fs::remove_dir_all(directory(&self.stores, &policy.filter)).ok();
-        }
-        fs::remove_dir(&self.stores).ok();
-    }
-}
-
-fn directory(stores: &Path, filter: &RocksFilter) -> PathBuf {
-    stores.join(filter.to_string().replace(':', "-"))
 }

@@ -2,11 +2,10 @@
 
 use super::answers::FilterAnswers;
 use crate::engines::rocksdb::RocksTables;
-use crate::format::number;
 use crate::machine::Machine;
-use crate::quiet::DISTURBING;
-use crate::results::median_of;
+use crate::quiet;
 use crate::rocks_filter::RocksFilter;
+use crate::rounds;
 use crate::settings::BenchSettings;
 use crate::task::WorkerOutcome;
 use serde::{Deserialize, Serialize};
@@ -88,20 +87,18 @@ impl PolicyResult {
 
     /// The median of a figure over the accepted rounds; `None` if no round has it.
     pub fn median(&self, workload: &str, figure: Figure) -> Option<f64> {
-        median_of(self.rounds(workload, figure).into_iter().map(|(_, value)| value).collect())
+        rounds::median(self.rounds(workload, figure).into_iter().map(|(_, value)| value).collect())
     }
 
     /// The median of a figure over the loads.
     pub fn load(&self, figure: Figure) -> Option<f64> {
-        median_of(self.loads.iter().filter_map(figure).collect())
+        rounds::median(self.loads.iter().filter_map(figure).collect())
     }
 
     /// The median of the ratios of each round: the other policy's mean time divided by this one's.
     pub fn speed(&self, other: &PolicyResult, workload: &str) -> Option<f64> {
-        let theirs = other.rounds(workload, |o| Some(o.mean_ns));
-        let of_round = |round: u64| theirs.iter().find(|(other, _)| *other == round).map(|(_, ns)| *ns);
-        let ratios = self.rounds(workload, |o| Some(o.mean_ns)).into_iter();
-        median_of(ratios.filter_map(|(round, ns)| Some(of_round(round)? / ns)).collect())
+        let means = |of: &PolicyResult| of.rounds(workload, |o| Some(o.mean_ns));
+        rounds::ratio(means(other), means(self))
     }
 
     /// Filter bits per key in the files; `None` without filters.
@@ -114,7 +111,7 @@ impl PolicyResult {
     /// the difference to a compaction without filters.
     pub fn build_ns(&self, unfiltered: &PolicyResult) -> Option<f64> {
         let pairs = self.compaction_cpu_seconds.iter().zip(&unfiltered.compaction_cpu_seconds);
-        let seconds = median_of(pairs.map(|(with, without)| with - without).collect())?;
+        let seconds = rounds::median(pairs.map(|(with, without)| with - without).collect())?;
         Some(1e9 * seconds / self.tables.entries.max(1) as f64)
     }
 }
@@ -131,15 +128,7 @@ impl PoliciesRecord {
             .policies
             .iter()
             .flat_map(|policy| policy.lookups.iter().map(|one| &one.outcome).chain(&policy.loads));
-        let others: Vec<f64> = outcomes.filter_map(|outcome| outcome.others).collect();
-        let disturbed = others.iter().filter(|&&others| others > DISTURBING).count();
-        (disturbed > 0).then(|| {
-            format!(
-                "the machine was not quiet: other processes kept more than {DISTURBING} CPUs busy during {disturbed} of {} measurements, at most {}",
-                others.len(),
-                number(others.iter().copied().fold(0.0, f64::max))
-            )
-        })
+        quiet::disturbance(outcomes.filter_map(|outcome| outcome.others))
     }
 }
 

@@ -1,25 +1,21 @@
 //! The results as tables on the terminal.
 
-use super::compared::{self, shown};
+use super::compared;
 use super::record::{PoliciesRecord, PolicyResult};
-use super::shape;
 use super::workloads::{COLD, FOUND, MISSING, MULTI_MISSING};
 use crate::error::Result;
-use crate::format::{bytes, count, nanos, number};
-use crate::results::median_of;
-use crate::table::aligned;
+use crate::format::{bytes, count, nanos, number, percent, range, shown};
+use crate::rounds;
+use crate::shape;
+use crate::table::{aligned, headed};
+use crate::terminal::{self, print_notes};
 use std::io::Write;
-
-/// A share in percent.
-pub fn percent(share: f64) -> String {
-    format!("{} %", number(100.0 * share))
-}
 
 impl PoliciesRecord {
     /// The machine, the sizes and RocksDB's configuration.
     pub fn print_head(&self) -> Result<()> {
+        terminal::print_head(&self.date, &self.machine)?;
         let (mut out, settings) = (std::io::stdout().lock(), &self.settings);
-        writeln!(out, "{}: {}", self.date, self.machine.describe())?;
         writeln!(
             out,
             "{} keys of {} bytes, values of {} bytes; {} lookups warm, {} cold; rounds: {}",
@@ -46,17 +42,12 @@ impl PoliciesRecord {
         if rows.len() > 1 {
             writeln!(out, "sidebloom's policies against RocksDB's own filters\n{}", aligned(&rows))?;
         }
-        Ok(self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?)
+        print_notes(&self.notes)
     }
 
     fn rows(&self, head: &[&str], row: fn(&Self, &PolicyResult) -> Vec<String>) -> Vec<Vec<String>> {
-        let head = std::iter::once("policy").chain(head.iter().copied()).map(str::to_owned).collect();
-        let rows = self.policies.iter().map(|of| {
-            let mut cells = vec![of.filter.to_string()];
-            cells.extend(row(self, of));
-            cells
-        });
-        std::iter::once(head).chain(rows).collect()
+        let row = |of: &PolicyResult| std::iter::once(of.filter.to_string()).chain(row(self, of)).collect();
+        headed(std::iter::once("policy").chain(head.iter().copied()), self.policies.iter().map(row))
     }
 }
 
@@ -122,17 +113,16 @@ const WRITE_HEAD: &[&str] = &[
 
 fn write_row(record: &PoliciesRecord, of: &PolicyResult) -> Vec<String> {
     let compactions = &of.compaction_cpu_seconds;
-    let (least, most) = compactions.iter().fold((f64::MAX, 0.0f64), |(a, b), &s| (a.min(s), b.max(s)));
     let build = record.unfiltered().filter(|off| off.filter != of.filter).and_then(|off| of.build_ns(off));
-    let seconds = |seconds: f64| nanos(1e9 * seconds);
+    let seconds: fn(f64) -> String = |seconds| nanos(1e9 * seconds);
     vec![
         shown(of.load(|o| Some(o.ops as f64 / o.settled_per_second?)), seconds),
         shown(of.load(|o| o.settled_per_second), count),
         shown(of.load(|o| o.load_cpu_seconds), seconds),
         shown(of.load(|o| o.write_amplification), number),
         shown(of.load(|o| Some(o.disk_bytes as f64)), bytes),
-        shown(median_of(compactions.clone()), seconds),
-        format!("{}–{}", seconds(least), seconds(most)),
+        shown(rounds::median(compactions.clone()), seconds),
+        range(compactions, seconds),
         shown(build, nanos),
     ]
 }

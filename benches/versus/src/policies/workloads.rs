@@ -4,6 +4,8 @@ use crate::engine::EngineKind;
 
 /// The engine whose filter is replaced.
 pub const ENGINE: EngineKind = EngineKind::Rocksdb;
+/// The workload that loads a store.
+pub const LOAD: &str = "load";
 /// The workloads of a round.
 pub const WORKLOADS: [&str; 4] = [MISSING, MULTI_MISSING, FOUND, COLD];
 /// A missing key.

@@ -1,19 +1,20 @@
 //! The comparison: loading, counting, and timing.
 
+use super::ours::OurStore;
 use super::record::{AbsentCounts, PrefixSettings, PrefixesRecord};
 use super::rocks::RocksStore;
 use super::rows::RowGenerator;
-use super::sidebloom_store::SidebloomStore;
-use super::store::{LOAD_MEMTABLE_MIB, MEMTABLE_MIB, PrefixStore, StoreKind};
+use super::store::{MEMTABLE_MIB, PrefixStore, StoreKind};
 use crate::error::Result;
 use crate::format::number;
 use crate::kernel::{self, ResourceCounters};
-use crate::policies::shape;
+use crate::output::StoreDirs;
 use crate::quiet::{CpuSample, DISTURBING};
 use crate::rocks_settings::RocksSettings;
-use crate::session::progress;
-use std::fs;
-use std::path::PathBuf;
+use crate::settings::RUN_MEMTABLE_MIB;
+use crate::shape;
+use crate::terminal::progress;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 const SEED: u64 = 1;
@@ -26,33 +27,29 @@ const CACHED_MAX: f64 = 0.01;
 pub struct Comparison {
     /// What has been measured so far.
     pub record: PrefixesRecord,
-    stores: PathBuf,
+    dirs: StoreDirs,
     rocks: RocksSettings,
     rows: RowGenerator,
 }
 
 impl Comparison {
     /// A run whose stores go to subdirectories of `stores`.
-    pub fn new(record: PrefixesRecord, stores: PathBuf, rocks: RocksSettings) -> Result<Self> {
-        let mut directories = StoreKind::ALL.iter().map(|kind| stores.join(kind.directory()));
-        if let Some(there) = directories.find(|directory| directory.exists()) {
-            return Err(
-                format!("{} already exists: pass another directory to --stores", there.display()).into()
-            );
-        }
+    pub fn new(record: PrefixesRecord, stores: &Path, rocks: RocksSettings) -> Result<Self> {
+        let names = StoreKind::ALL.map(|kind| kind.directory().to_owned());
+        let dirs = StoreDirs::none_there(stores, names)?;
         let rows = RowGenerator::new(record.settings.prefixes, record.settings.rows, SEED);
-        Ok(Comparison { record, stores, rocks, rows })
+        Ok(Comparison { record, dirs, rocks, rows })
     }
 
     fn directory(&self, kind: StoreKind) -> PathBuf {
-        self.stores.join(kind.directory())
+        self.dirs.dir(kind.directory())
     }
 
     /// Opens or creates a store, which makes no compaction by itself. `count` turns on RocksDB's statistics.
     fn open_with(&self, kind: StoreKind, memtable_mib: u64, count: bool) -> Result<Box<dyn PrefixStore>> {
         let dir = self.directory(kind);
         Ok(if kind.is_ours() {
-            Box::new(SidebloomStore::open(kind, &dir, memtable_mib)?)
+            Box::new(OurStore::open(kind, &dir, memtable_mib)?)
         } else {
             Box::new(RocksStore::open(kind, &dir, &self.rocks, memtable_mib, count)?)
         })
@@ -69,7 +66,7 @@ impl Comparison {
     pub fn load(&self) -> Result<()> {
         for kind in StoreKind::ALL {
             progress(&format!("loading {}", kind.name()));
-            let store = self.open_with(kind, LOAD_MEMTABLE_MIB, false)?;
+            let store = self.open_with(kind, RUN_MEMTABLE_MIB, false)?;
             for (at, run) in shape::runs(self.record.settings.prefixes).into_iter().enumerate() {
                 for first in run.clone().step_by(BATCH as usize) {
                     let batch = first..run.end.min(first + BATCH);
@@ -139,7 +136,7 @@ impl Comparison {
     pub fn time_warm(&mut self) -> Result<()> {
         let opened: Result<Vec<_>> = StoreKind::ALL.into_iter().map(|kind| self.open(kind, false)).collect();
         let opened = opened?;
-        kernel::fill_page_cache(&kernel::files(&self.stores))?;
+        kernel::fill_page_cache(&kernel::files(&self.dirs.root))?;
         let (begin, rounds) = (CpuSample::now(), self.record.settings.rounds);
         for round in 0..=rounds {
             for question in [Question::Absent, Question::AbsentByOneIterator, Question::MissingKey] {
@@ -163,7 +160,7 @@ impl Comparison {
 
     /// Times absent prefixes from disk. Filters and indexes are in memory.
     pub fn time_cold(&mut self) -> Result<()> {
-        if kernel::is_memory(&self.stores) {
+        if kernel::is_memory(&self.dirs.root) {
             self.record
                 .notes
                 .push("no cold lookups: the stores are in a memory-backed file system".to_owned());
@@ -206,15 +203,6 @@ impl Comparison {
             let note = format!("other processes kept {} CPUs busy during {during}", number(others));
             self.record.notes.push(note);
         }
-    }
-}
-
-impl Drop for Comparison {
-    fn drop(&mut self) {
-        for kind in StoreKind::ALL {
-            fs::remove_dir_all(self.directory(kind)).ok();
-        }
-        fs::remove_dir(&self.stores).ok();
     }
 }
 

@@ -17,14 +17,16 @@ mod store;
 mod tables;
 
 use crate::error::Result;
+use crate::format;
 use crate::machine::Machine;
+use crate::output::Output;
+use crate::quiet;
 use crate::rocks_record::RocksRecord;
-use crate::session::progress;
-use crate::{format, results, run};
+use crate::settings::given_or;
+use crate::terminal::progress;
 use measure::Comparison;
 use record::{PrefixSettings, PrefixesRecord, StoreResult};
 use rows::ROWS_MAX;
-use std::path::PathBuf;
 use std::time::Instant;
 use store::StoreKind;
 
@@ -34,12 +36,8 @@ const PREFIXES_FILE: &str = "prefixes.json";
 /// Measure lookups of absent prefixes: tables on the terminal, all figures in DIR/prefixes.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directory for the figures
-    #[arg(long, value_name = "DIR")]
-    out: PathBuf,
-    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
-    #[arg(long, value_name = "DIR")]
-    stores: Option<PathBuf>,
+    #[command(flatten)]
+    output: Output,
     /// Fewer prefixes, lookups and rounds
     #[arg(long)]
     quick: bool,
@@ -64,7 +62,7 @@ impl Args {
     /// Measures, prints and writes the figures.
     pub fn run(self) -> Result<()> {
         let begin = Instant::now();
-        let size = |asked: Option<u64>, full, quick| asked.unwrap_or(if self.quick { quick } else { full });
+        let size = |given, full, small| given_or(given, self.quick, full, small);
         let settings = PrefixSettings {
             prefixes: size(self.prefixes, 1_000_000, 20_000),
             rows: self.rows,
@@ -72,11 +70,9 @@ impl Args {
             cold_reads: size(self.cold_reads, 2_000, 200),
             rounds: size(self.rounds, 5, 1),
         };
-        let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
-        std::fs::create_dir_all(&self.out)?;
-        std::fs::create_dir_all(&stores)?;
+        let stores = self.output.create()?;
         let chosen = RocksRecord::recorded()?;
-        run::warn_of_others();
+        quiet::warn_of_others();
         let record = PrefixesRecord {
             date: format::now(),
             machine: Machine::here(&stores),
@@ -86,16 +82,14 @@ impl Args {
             notes: vec![chosen.describe()],
         };
         record.print_head()?;
-        let mut comparison = Comparison::new(record, stores, chosen.choice)?;
+        let mut comparison = Comparison::new(record, &stores, chosen.choice)?;
         comparison.load()?;
         comparison.count()?;
         comparison.time_warm()?;
         comparison.time_cold()?;
         progress("");
         comparison.record.print()?;
-        let file = self.out.join(PREFIXES_FILE);
-        results::write(&file, &comparison.record)?;
-        println!("{:.0} s; all figures: {}", begin.elapsed().as_secs_f64(), file.display());
-        Ok(())
+        self.output.write(PREFIXES_FILE, &comparison.record)?;
+        self.output.say_where(PREFIXES_FILE, Some(begin.elapsed().as_secs_f64()))
     }
 }

@@ -2,7 +2,6 @@
 
 use super::store::StoreKind;
 use crate::machine::Machine;
-use crate::results::median_of;
 use serde::Serialize;
 
 /// The record of a run.
@@ -112,13 +111,6 @@ impl PrefixesRecord {
     }
 }
 
-/// The median, the least and the greatest of the rounds.
-pub fn spread(rounds: &[f64]) -> Option<(f64, f64, f64)> {
-    let least = rounds.iter().copied().reduce(f64::min)?;
-    let most = rounds.iter().copied().reduce(f64::max)?;
-    Some((median_of(rounds.to_vec())?, least, most))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -143,11 +135,5 @@ mod tests {
         assert_eq!(bits, [Some(10.0), Some(10.0), None, Some(8.0), None]);
         let bits = of(&|one| Some(record.bits_per_member(one)));
         assert_eq!(bits, [Some(10.0), Some(10.0), Some(10.0), Some(8.0), Some(8.0)]);
-    }
-
-    #[test]
-    fn a_spread_is_the_median_between_the_least_and_the_greatest() {
-        assert_eq!(spread(&[3.0, 1.0, 9.0]), Some((3.0, 1.0, 9.0)));
-        assert_eq!(spread(&[]), None);
     }
 }

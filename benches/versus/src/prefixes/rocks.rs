@@ -2,14 +2,13 @@
 
 use super::rows::PREFIX_BYTES;
 use super::store::{CACHE_MIB, MEMTABLE_MIB, PrefixStore, StoreFacts, StoreKind};
-use crate::engines::rocksdb::{filter_bytes, table_options};
+use crate::engines::rocksdb::{
+    compact_all, filter_bytes, keep_runs, runs_by_level, set_common, table_options, write_all,
+};
 use crate::error::Result;
 use crate::rocks_settings::RocksSettings;
 use rocksdb::statistics::Ticker;
-use rocksdb::{
-    BottommostLevelCompaction, CompactOptions, DB, DBCompressionType, Options, PrefixRange, ReadOptions,
-    SliceTransform, WaitForCompactOptions, WriteBatch,
-};
+use rocksdb::{DB, Options, PrefixRange, ReadOptions, SliceTransform};
 use std::path::Path;
 
 /// Bits per key and per prefix.
@@ -43,14 +42,8 @@ fn options(kind: StoreKind, rocks: &RocksSettings, memtable_mib: u64) -> Options
     if kind.has_prefixes() {
         options.set_prefix_extractor(SliceTransform::create_fixed_prefix(PREFIX_BYTES));
     }
-    options.create_if_missing(true);
-    options.set_max_open_files(-1);
-    options.set_compression_type(DBCompressionType::Lz4);
-    options.set_write_buffer_size((memtable_mib << 20) as usize);
-    options.set_max_background_jobs(2);
-    options.set_disable_auto_compactions(true);
-    options.set_level_zero_slowdown_writes_trigger(1000);
-    options.set_level_zero_stop_writes_trigger(1000);
+    set_common(&mut options, memtable_mib << 20);
+    keep_runs(&mut options);
     options
 }
 
@@ -79,9 +72,7 @@ impl RocksStore {
 
 impl PrefixStore for RocksStore {
     fn put_all(&self, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
-        let mut batch = WriteBatch::default();
-        rows.iter().for_each(|(key, value)| batch.put(key, value));
-        Ok(self.db.write(batch)?)
+        write_all(&self.db, rows)
     }
 
     fn flush(&self) -> Result<()> {
@@ -89,10 +80,7 @@ impl PrefixStore for RocksStore {
     }
 
     fn compact_all(&self) -> Result<()> {
-        let mut force = CompactOptions::default();
-        force.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
-        self.db.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &force);
-        Ok(self.db.wait_for_compact(&WaitForCompactOptions::default())?)
+        compact_all(&self.db)
     }
 
     /// Opening has read filters and indexes.
@@ -136,17 +124,8 @@ impl PrefixStore for RocksStore {
     }
 
     fn facts(&self) -> Result<StoreFacts> {
-        let files = |level: usize| -> Result<u64> {
-            let property = format!("rocksdb.num-files-at-level{level}");
-            let text = self.db.property_value(&property)?.ok_or_else(|| format!("no {property}"))?;
-            Ok(text.parse()?)
-        };
-        let mut runs = files(0)?;
-        for level in 1..7 {
-            runs += u64::from(files(level)? > 0);
-        }
         let filter_bytes = filter_bytes(&self.db)?.ok_or("RocksDB without the size of its filters")?;
-        Ok(StoreFacts { runs, filter_bytes })
+        Ok(StoreFacts { runs: runs_by_level(&self.db).into_iter().sum(), filter_bytes })
     }
 
     fn block_accesses(&self) -> u64 {

@@ -8,8 +8,6 @@ use std::path::Path;
 pub const CACHE_MIB: u64 = 256;
 /// Memtables while stores are read, in MiB.
 pub const MEMTABLE_MIB: u64 = 64;
-/// Memtables while stores are loaded, in MiB: enough for a run above the last level to be flushed at once.
-pub const LOAD_MEMTABLE_MIB: u64 = 1024;
 
 /// An open store.
 pub trait PrefixStore {

@@ -1,10 +1,12 @@
 //! The results as tables on the terminal.
 
-use super::record::{PrefixesRecord, StoreResult, spread};
+use super::record::{PrefixesRecord, StoreResult};
 use super::rows::{KEY_BYTES, VALUE_BYTES};
 use crate::error::Result;
-use crate::format::{bytes, count, nanos, number};
-use crate::table::aligned;
+use crate::format::{bytes, count, nanos, number, range, shown};
+use crate::rounds;
+use crate::table::{aligned, headed};
+use crate::terminal::{self, print_notes};
 use std::io::Write;
 
 const FILTER_HEAD: [&str; 7] = [
@@ -28,23 +30,11 @@ const LOOKUP_HEAD: [&str; 8] = [
     "disk reads, cold",
 ];
 
-fn shown(figure: Option<f64>, show: fn(f64) -> String) -> String {
-    figure.map_or("–".to_owned(), show)
-}
-
-fn median(rounds: &[f64]) -> Option<f64> {
-    spread(rounds).map(|(median, ..)| median)
-}
-
-fn range(rounds: &[f64]) -> String {
-    spread(rounds).map_or("–".to_owned(), |(_, least, most)| format!("{}–{}", nanos(least), nanos(most)))
-}
-
 impl PrefixesRecord {
     /// The machine, the sizes and the configurations.
     pub fn print_head(&self) -> Result<()> {
+        terminal::print_head(&self.date, &self.machine)?;
         let (mut out, settings) = (std::io::stdout().lock(), &self.settings);
-        writeln!(out, "{}: {}", self.date, self.machine.describe())?;
         writeln!(
             out,
             "{} prefixes of {} rows, keys of {KEY_BYTES} bytes, values of {VALUE_BYTES} bytes; {} lookups warm, {} cold; rounds: {}",
@@ -62,7 +52,7 @@ impl PrefixesRecord {
         let mut out = std::io::stdout().lock();
         writeln!(out, "\nfilters\n{}", aligned(&self.rows(FILTER_HEAD, Self::filter_row)))?;
         writeln!(out, "lookups\n{}", aligned(&self.rows(LOOKUP_HEAD, Self::lookup_row)))?;
-        Ok(self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?)
+        print_notes(&self.notes)
     }
 
     fn rows<const N: usize>(
@@ -70,8 +60,7 @@ impl PrefixesRecord {
         head: [&str; N],
         row: fn(&Self, &StoreResult) -> Vec<String>,
     ) -> Vec<Vec<String>> {
-        let head = head.map(str::to_owned).to_vec();
-        std::iter::once(head).chain(self.stores.iter().map(|of| row(self, of))).collect()
+        headed(head, self.stores.iter().map(|of| row(self, of)))
     }
 
     fn filter_row(&self, of: &StoreResult) -> Vec<String> {
@@ -87,14 +76,15 @@ impl PrefixesRecord {
     }
 
     fn lookup_row(&self, of: &StoreResult) -> Vec<String> {
+        let median = |rounds: &[f64]| rounds::median(rounds.to_vec());
         vec![
             of.store.name().to_owned(),
             shown(median(&of.absent_ns), nanos),
-            range(&of.absent_ns),
+            range(&of.absent_ns, nanos),
             shown(median(&of.one_iterator_ns), nanos),
             shown(median(&of.missing_key_ns), nanos),
             shown(median(&of.cold_ns), nanos),
-            range(&of.cold_ns),
+            range(&of.cold_ns, nanos),
             shown(median(&of.cold_reads), number),
         ]
     }

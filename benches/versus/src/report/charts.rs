@@ -5,7 +5,6 @@ use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format::{bytes, count, nanos, number};
 use crate::results::{BenchRecord, FiltersRecord, SweepRecord};
-use crate::sweep;
 use crate::task::WorkerOutcome;
 use crate::workload::CacheState;
 use plotters::style::RGBColor;
@@ -69,7 +68,7 @@ pub fn of_run(run: &BenchRecord) -> Result<Vec<String>> {
         curve(run, "readrandom", "Lookup latency of present keys, in memory")?,
         curve(run, "readmissing-cold", "Lookup latency of missing keys, on disk")?,
         figure_bars(run, "count", "Filter memory, bits per key", number, |o| {
-            Some(8.0 * o.facts.filter_bytes.filter(|&n| n > 0)? as f64 / run.settings.num as f64)
+            o.filter_bits_per_key(run.settings.num)
         })?,
         figure_bars(run, "readmissing", "Resident memory, all data in the cache", bytes, |o| {
             Some(o.memory_bytes as f64)
@@ -199,8 +198,10 @@ pub fn of_sweep(found: &SweepRecord) -> Result<Vec<String>> {
             time("mean, logarithmic"),
             |o| Some(o.mean_ns),
         )?,
-        by_keys("Resident memory by number of keys, block cache of 32 MiB", "readrandom", sweep::resident)?,
-        by_keys("Filter memory by number of keys", "count", sweep::filters)?,
+        by_keys("Resident memory by number of keys, block cache of 32 MiB", "readrandom", |o| {
+            Some(o.resident_bytes() as f64)
+        })?,
+        by_keys("Filter memory by number of keys", "count", |o| o.filter_bytes())?,
     ];
     Ok(pictures.into_iter().flatten().collect())
 }

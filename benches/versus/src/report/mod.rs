@@ -10,8 +10,8 @@ use crate::filters;
 use crate::format;
 use crate::results::{self, BenchRecord, FILTERS_FILE, FiltersRecord, RUN_FILE, SWEEP_FILE, SweepRecord};
 use crate::sweep;
-use crate::table;
 use crate::workload::WORKLOADS;
+use crate::workload_table;
 use std::fs;
 use std::path::PathBuf;
 
@@ -94,10 +94,10 @@ fn run_section(run: &BenchRecord) -> Result<String> {
     }
     for workload in WORKLOADS.iter().filter(|workload| run.has(workload.name)) {
         html += &format!("<h2>{}</h2>\n", workload.name);
-        if let Some(about) = table::about(run, workload) {
+        if let Some(about) = workload_table::about(run, workload) {
             html += &format!("<p>{}</p>\n", escape(&about));
         }
-        html += &html_table(&table::rows(run, workload.name));
+        html += &html_table(&workload_table::rows(run, workload.name));
     }
     Ok(html)
 }

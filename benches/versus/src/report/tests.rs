@@ -8,7 +8,7 @@ use crate::results::{BenchRecord, Measured, SweepRecord};
 use crate::settings::BenchSettings;
 use crate::task::WorkerOutcome;
 use crate::workload::{self, CacheState};
-use crate::{readme, sweep, table};
+use crate::{readme, sweep, workload_table};
 use std::path::Path;
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Rocksdb, EngineKind::Sidebloom, EngineKind::Lmdb];
@@ -85,7 +85,7 @@ fn sorted_runs_are_shown_by_level() {
         assert_eq!(facts.runs(), kind.has_runs().then_some(4));
         WorkerOutcome { facts, ..plain(kind, workload) }
     });
-    let rows = table::rows(&run, "count");
+    let rows = workload_table::rows(&run, "count");
     assert_eq!(rows[0][1], "runs by level");
     assert_eq!([&rows[2][1], &rows[3][1]], ["L0 3, L2 1", "–"]);
 }
@@ -132,19 +132,19 @@ fn rejected_rounds_show_dashes_and_disturbed_rounds_are_marked() {
         limited: Some(usage),
         ..plain(kind, workload)
     });
-    let rows = table::rows(&run, "readmissing-limited");
+    let rows = workload_table::rows(&run, "readmissing-limited");
     assert!(
         rows[0].contains(&"page cache".to_owned()) && rows[1].contains(&"13.0 MiB".to_owned()),
         "{rows:?}"
     );
     assert!(rows[3][1..].iter().all(|cell| cell == "–"), "{rows:?}");
     assert!(!rows[0].contains(&"others' CPUs".to_owned()));
-    assert!(table::rows(&run, "readmissing")[0].contains(&"others' CPUs".to_owned()));
+    assert!(workload_table::rows(&run, "readmissing")[0].contains(&"others' CPUs".to_owned()));
     assert_eq!(run.rejections().count(), 5);
     assert!(run.disturbance().is_some_and(|text| text.contains("2 of 10 measurements, at most 1.50")));
     let limited = workload::by_name("readmissing-limited").unwrap();
     assert_eq!(limited.cache, CacheState::Limited);
-    let about = table::about(&run, &limited).unwrap();
+    let about = workload_table::about(&run, &limited).unwrap();
     assert!(about.contains("29.6 MiB") && about.contains("14 MiB"), "{about}");
     assert!(charts::against_missing(&run, CacheState::Limited).unwrap().is_some());
 }

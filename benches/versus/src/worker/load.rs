@@ -1,6 +1,6 @@
 //! Loads a store.
 
-use super::TaskRunner;
+use super::runner::TaskRunner;
 use crate::engine::Engine;
 use crate::error::Result;
 use crate::kernel;

@@ -1,13 +1,12 @@
 //! Opens a store and gets its first answers.
 
-use super::TaskRunner;
+use super::runner::TaskRunner;
 use crate::engines;
 use crate::error::Result;
 use crate::kernel::{self, ResourceCounters};
-use crate::keys::SplitMix64;
-use crate::measure::CallTiming;
+use crate::measure::{CallTiming, latency_histogram};
 use crate::task::WorkerOutcome;
-use crate::workload::{CacheState, CallGenerator, StoreCall};
+use crate::workload::{CacheState, StoreCall};
 use std::time::Instant;
 
 impl TaskRunner {
@@ -15,10 +14,7 @@ impl TaskRunner {
     /// the call.
     pub fn opening(&self) -> Result<WorkerOutcome> {
         let (dir, settings) = (self.task.dir.as_path(), &self.task.settings);
-        let rng = SplitMix64::new(settings.seed ^ self.task.generation << 32);
-        let (loaded, added, generation) = (settings.num, self.task.added, self.task.generation);
-        let mut generator =
-            CallGenerator::new(self.workload.kind, &self.keys, loaded, added, generation, rng);
+        let mut generator = self.generator(self.workload.kind, settings.num, self.seed());
         let mut lookups = Vec::new();
         for _ in 0..self.workload.calls(settings) {
             if let StoreCall::Get(asked) = generator.next_call() {
@@ -48,7 +44,7 @@ impl TaskRunner {
         let used = ResourceCounters::now(dir).since(closed);
         let driver = self.driver(engine.as_ref());
         lookups.iter().try_for_each(|(asked, _, got)| driver.check_one(asked, got))?;
-        let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
+        let mut latencies = latency_histogram()?;
         latencies.saturating_record(elapsed.as_nanos() as u64);
         let mean_ns = elapsed.as_nanos() as f64;
         let timing = CallTiming { calls: 1, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 };

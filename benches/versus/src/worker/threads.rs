@@ -1,9 +1,9 @@
 //! Calls from several threads: a writer beside a reader, or many threads with the same workload.
 
-use super::TaskRunner;
+use super::runner::TaskRunner;
 use crate::error::Result;
 use crate::keys::{KeyPresence, SplitMix64};
-use crate::measure::{CallDriver, CallTiming};
+use crate::measure::{CallDriver, CallTiming, latency_histogram};
 use crate::workload::CallGenerator;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -14,15 +14,12 @@ impl TaskRunner {
     /// mean is the time of all threads divided by all calls, so it includes making and checking them, a few
     /// percent of a call.
     pub fn on_threads(&self, driver: &CallDriver<'_>, calls: u64) -> Result<CallTiming> {
-        let (threads, settings, generation) =
-            (self.workload.threads, &self.task.settings, self.task.generation);
+        let (threads, loaded) = (self.workload.threads, self.task.settings.num);
         let calls = (calls / threads).max(1);
         let begin = Barrier::new(threads as usize);
         let work = |thread: u64| -> Result<(Instant, Instant, CallTiming)> {
-            let rng = SplitMix64::new(settings.seed ^ generation << 32 ^ (thread + 1) << 56);
-            let kind = self.workload.kind;
-            let mut generator =
-                CallGenerator::new(kind, &self.keys, settings.num, self.task.added, generation, rng);
+            let seed = self.seed() ^ (thread + 1) << 56;
+            let mut generator = self.generator(self.workload.kind, loaded, seed);
             begin.wait();
             let began = Instant::now();
             let timing = driver.run(&mut generator, calls)?;
@@ -35,7 +32,7 @@ impl TaskRunner {
             let running: Vec<_> = (0..threads).map(|thread| scope.spawn(move || work(thread))).collect();
             running.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
         });
-        let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 60_000_000_000, 3)?;
+        let mut latencies = latency_histogram()?;
         let (mut span, mut user_bytes) = (None::<(Instant, Instant)>, 0);
         for result in results {
             let (began, ended, timing) = result.map_err(|_| "a thread panicked")??;

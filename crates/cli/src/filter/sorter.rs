@@ -5,7 +5,7 @@ use crate::progress;
 use crate::workdir::WorkDir;
 use sidebloom::filter::{EachPiece, SortHashes};
 use sidebloom::fs::RealFs;
-use sidebloom::sort::ExternalSorter;
+use sidebloom::internal::ExternalSorter;
 use std::cell::{Cell, OnceCell};
 use std::path::PathBuf;
 use std::rc::Rc;

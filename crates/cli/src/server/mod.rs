@@ -1,8 +1,10 @@
 //! A server of the Redis protocol in front of a guard, for any program that has a Redis client.
 
 mod about;
+mod batch;
 mod command;
 mod connection;
+mod executor;
 mod filter;
 pub mod follow;
 mod insert;
@@ -10,10 +12,12 @@ mod listen;
 mod multi;
 mod pending;
 mod replies;
+mod request;
 mod session;
 mod shared;
 mod table;
 mod transaction;
+mod wire;
 mod writer;
 
 use crate::context::Failure;

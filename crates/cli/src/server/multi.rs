@@ -10,68 +10,96 @@
 //! Other clients may be served between the commands of a transaction. There is no `WATCH`.
 
 use super::command::{Command, TransactionStep};
-use super::connection::{Connection, End, UNCOUNTED_BYTES};
+use super::executor::Executor;
+use super::replies::Replies;
+use super::request::Request;
+use super::shared::Lease;
 use super::transaction::Transaction;
 use crate::resp::Limits;
-use std::mem::{size_of, swap};
+use bytes::BytesMut;
+use std::mem::size_of;
 use std::ops::Range;
 
-impl Connection<'_> {
-    /// `MULTI`, `EXEC`, `DISCARD`.
-    pub(super) async fn step(&mut self, step: TransactionStep) -> Result<(), End> {
-        self.execute_pending().await?;
-        match (step, self.transaction.take()) {
-            (TransactionStep::Multi, None) => {
-                self.transaction = Some(Transaction::default());
-                self.replies.simple("OK");
-            }
-            (TransactionStep::Multi, open) => {
-                self.transaction = open;
-                self.replies.error("ERR MULTI calls can not be nested");
-            }
-            (TransactionStep::Discard, None) => self.replies.error("ERR DISCARD without MULTI"),
-            (TransactionStep::Discard, Some(_)) => self.replies.simple("OK"),
-            (TransactionStep::Exec, None) => self.replies.error("ERR EXEC without MULTI"),
-            (TransactionStep::Exec, Some(open)) if open.is_spoilt => {
-                self.replies.error("EXECABORT Transaction discarded because of previous errors.");
-            }
-            (TransactionStep::Exec, Some(mut open)) => {
-                self.replies.array(open.commands.len());
-                // `run` expects arguments in the input buffer.
-                swap(&mut self.input, &mut open.arguments);
-                let done = self.run_all(&open.commands).await;
-                swap(&mut self.input, &mut open.arguments);
-                done?;
-            }
-        }
-        Ok(())
+/// The transaction of a connection, if one is open.
+#[derive(Default)]
+pub struct Multi {
+    open: Option<Transaction>,
+}
+
+impl Multi {
+    pub fn is_open(&self) -> bool {
+        self.open.is_some()
     }
 
-    async fn run_all(&mut self, commands: &[(&'static Command, Vec<Range<usize>>)]) -> Result<(), End> {
-        for (command, args) in commands {
-            self.run(command, args).await?;
+    /// Memory of the queued commands, in bytes.
+    pub fn held(&self) -> usize {
+        self.open.as_ref().map_or(0, |open| open.held)
+    }
+
+    /// Ends the transaction without executing it.
+    pub fn end(&mut self) {
+        self.open = None;
+    }
+
+    /// Aborts the transaction after an invalid command.
+    pub fn spoil(&mut self) {
+        if let Some(open) = &mut self.open {
+            open.spoil();
         }
-        self.execute_pending().await
+    }
+
+    /// `MULTI`, `EXEC`, `DISCARD`. `input` has the items of the batch that waits.
+    pub async fn step(&mut self, step: TransactionStep, executor: &mut Executor<'_>, input: &BytesMut) {
+        executor.execute_pending(input).await;
+        let replies = &mut executor.replies;
+        match (step, self.open.take()) {
+            (TransactionStep::Multi, None) => {
+                self.open = Some(Transaction::default());
+                replies.simple("OK");
+            }
+            (TransactionStep::Multi, open) => {
+                self.open = open;
+                replies.error("ERR MULTI calls can not be nested");
+            }
+            (TransactionStep::Discard, None) => replies.error("ERR DISCARD without MULTI"),
+            (TransactionStep::Discard, Some(_)) => replies.simple("OK"),
+            (TransactionStep::Exec, None) => replies.error("ERR EXEC without MULTI"),
+            (TransactionStep::Exec, Some(open)) if open.is_spoilt => {
+                replies.error("EXECABORT Transaction discarded because of previous errors.");
+            }
+            (TransactionStep::Exec, Some(open)) => {
+                replies.array(open.commands.len());
+                for (command, args) in &open.commands {
+                    executor.run(command, Request { input: &open.arguments, args }).await;
+                }
+                executor.execute_pending(&open.arguments).await;
+            }
+        }
     }
 
     /// Queues a command for `EXEC`.
-    pub(super) fn queue(&mut self, command: &'static Command, args: &[Range<usize>]) {
-        let Some(open) = &mut self.transaction else { return };
+    pub fn queue(
+        &mut self,
+        command: &'static Command,
+        request: Request<'_>,
+        lease: &mut Lease<'_>,
+        replies: &mut Replies,
+    ) {
+        let Some(open) = &mut self.open else { return };
         if open.is_spoilt {
-            return self.replies.simple("QUEUED");
+            return replies.simple("QUEUED");
         }
-        let bytes: usize = args.iter().map(|arg| arg.len() + size_of::<Range<usize>>()).sum();
+        let bytes: usize = request.args.iter().map(|arg| arg.len() + size_of::<Range<usize>>()).sum();
         open.held += bytes + size_of::<(&Command, Vec<Range<usize>>)>();
-        let held = self.input.capacity() + open.held;
         let refusal = if open.held > Limits::FULL.request {
             "ERR the transaction is too large"
-        } else if held > UNCOUNTED_BYTES && !self.lease.hold(held) {
+        } else if !lease.cover(request.input.capacity() + open.held) {
             "ERR too many large requests at once, try again later"
         } else {
-            open.push(command, args.iter().map(|arg| self.input.get(arg.clone()).unwrap_or_default()));
-            return self.replies.simple("QUEUED");
+            open.push(command, request.words());
+            return replies.simple("QUEUED");
         };
         open.spoil();
-        self.replies.error(refusal);
+        replies.error(refusal);
     }
 }

@@ -9,6 +9,8 @@ use subtle::ConstantTimeEq;
 /// Bytes of unfinished requests over all connections. Beyond this, a client with a large request is told to
 /// try again.
 const REQUESTS_BYTES_MAX: usize = 256 << 20;
+/// Unfinished requests up to this size do not count towards the total for all connections.
+const UNCOUNTED_BYTES: usize = 64 << 10;
 
 /// How the server treats its clients.
 pub struct Settings {
@@ -76,8 +78,19 @@ impl<'s> Lease<'s> {
         Lease { server, held: 0 }
     }
 
+    /// Makes the part large enough for `bytes`, unless they are too few to count. Returns `false` and keeps
+    /// the old size if there is not enough.
+    pub fn cover(&mut self, bytes: usize) -> bool {
+        bytes <= UNCOUNTED_BYTES || self.hold(bytes)
+    }
+
+    /// Makes the part as small as `bytes` need, which are no more than it covered before.
+    pub fn reduce(&mut self, bytes: usize) {
+        self.hold(if bytes > UNCOUNTED_BYTES { bytes } else { 0 });
+    }
+
     /// Changes the size to `bytes`. Returns `false` and keeps the old size if there is not enough.
-    pub fn hold(&mut self, bytes: usize) -> bool {
+    fn hold(&mut self, bytes: usize) -> bool {
         let total = &self.server.counters.requests_bytes;
         if bytes <= self.held {
             total.fetch_sub(self.held - bytes, Relaxed);

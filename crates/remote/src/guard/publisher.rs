@@ -7,7 +7,7 @@ use crate::remote::Remote;
 use crate::upload::Contents;
 use crate::writer::{TakeOver, Writer};
 use sidebloom::guard::{Guard, GuardImage};
-use sidebloom::id::{FileId, FileKind};
+use sidebloom::internal::{FileId, FileKind};
 use std::time::{Duration, SystemTime};
 
 /// A refresh that switches over while an image is read makes its files go away; then another image is taken.

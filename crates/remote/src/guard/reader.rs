@@ -12,7 +12,7 @@ use crate::remote::Remote;
 use arc_swap::ArcSwap;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Guard, GuardImage, GuardOptions};
-use sidebloom::id::FileKind;
+use sidebloom::internal::FileKind;
 use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

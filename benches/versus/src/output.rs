@@ -1,0 +1,123 @@
+//! The directories of a command: of its results, and of the stores that it makes and removes.
+
+use crate::engine::EngineKind;
+use crate::error::Result;
+use crate::format;
+use crate::quiet;
+use crate::results;
+use crate::settings::BenchSettings;
+use serde::Serialize;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// Where a command that compares engines writes.
+#[derive(Debug, clap::Args)]
+pub struct Output {
+    /// Directory for the results
+    #[arg(long, value_name = "DIR")]
+    out: PathBuf,
+    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
+    #[arg(long, value_name = "DIR")]
+    stores: Option<PathBuf>,
+}
+
+impl Output {
+    /// Creates the directories, checks that the disk has room for a store of each engine, and warns if the
+    /// machine is busy. Returns the directory of the stores.
+    pub fn prepare(&self, engines: &[EngineKind], settings: &BenchSettings) -> Result<PathBuf> {
+        let stores = self.create()?;
+        check_space(&stores, engines, settings)?;
+        quiet::warn_of_others();
+        Ok(stores)
+    }
+
+    /// Creates the directories. Returns that of the stores.
+    pub fn create(&self) -> Result<PathBuf> {
+        let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
+        fs::create_dir_all(&self.out)?;
+        fs::create_dir_all(&stores)?;
+        Ok(stores)
+    }
+
+    /// Writes the results.
+    pub fn write(&self, file: &str, results: &impl Serialize) -> Result<()> {
+        results::write(&self.out.join(file), results)
+    }
+
+    /// Says where the results are, and how long it took to measure them.
+    pub fn say_where(&self, file: &str, seconds: Option<f64>) -> Result<()> {
+        let took = seconds.map_or(String::new(), |seconds| format!("{seconds:.0} s; "));
+        let file = self.out.join(file);
+        Ok(writeln!(std::io::stdout().lock(), "{took}all figures: {}", file.display())?)
+    }
+
+    /// Says how to see the results as a page.
+    pub fn offer_page(&self) -> Result<()> {
+        Ok(writeln!(std::io::stdout().lock(), "for an HTML page: versus report {}", self.out.display())?)
+    }
+}
+
+/// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for
+/// a copy-on-write tree, less than three for sorted runs while they are compacted.
+pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &BenchSettings) -> Result<()> {
+    fs::create_dir_all(stores)?;
+    let times: u64 = engines.iter().map(|kind| if kind.has_runs() { 3 } else { 6 }).sum();
+    let need = times * (settings.data_bytes() + settings.for_rows().data_bytes()) + (1 << 30);
+    let disk = rustix::fs::statvfs(stores)?;
+    let free = disk.f_bavail * disk.f_frsize;
+    if free >= need {
+        return Ok(());
+    }
+    let (need, free) = (format::bytes(need as f64), format::bytes(free as f64));
+    Err(format!(
+        "{} has {free} free, but this run may need {need}: use --stores or fewer keys",
+        stores.display()
+    )
+    .into())
+}
+
+/// The directories of a run's stores. They are removed at its end, also after an error.
+pub struct StoreDirs {
+    /// The directory that they are in.
+    pub root: PathBuf,
+    names: Vec<String>,
+}
+
+impl StoreDirs {
+    /// Directories of these names, which may exist.
+    pub fn new(root: &Path, names: impl IntoIterator<Item = String>) -> Self {
+        StoreDirs { root: root.to_owned(), names: names.into_iter().collect() }
+    }
+
+    /// Directories of these names. It is an error if one exists.
+    #[cfg(feature = "rocksdb")]
+    pub fn none_there(root: &Path, names: impl IntoIterator<Item = String>) -> Result<Self> {
+        let names: Vec<String> = names.into_iter().collect();
+        refuse_existing(names.iter().map(|name| root.join(name)), "another directory to --stores")?;
+        Ok(StoreDirs::new(root, names))
+    }
+
+    /// The directory of a name.
+    pub fn dir(&self, name: &str) -> PathBuf {
+        self.root.join(name)
+    }
+}
+
+impl Drop for StoreDirs {
+    fn drop(&mut self) {
+        for name in &self.names {
+            fs::remove_dir_all(self.dir(name)).ok();
+        }
+        fs::remove_dir(&self.root).ok();
+    }
+}
+
+/// It is an error if one of the directories exists; `instead` says what to pass instead.
+#[cfg(feature = "rocksdb")]
+pub fn refuse_existing(mut dirs: impl Iterator<Item = PathBuf>, instead: &str) -> Result<()> {
+    match dirs.find(|dir| dir.exists()) {
+        Some(there) => Err(format!("{} already exists: pass {instead}", there.display()).into()),
+        None => Ok(()),
+    }
+}
