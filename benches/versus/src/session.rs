@@ -61,7 +61,7 @@ impl BenchSession {
             results: Vec::new(),
         };
         let mut session = BenchSession {
-            run,
+            record: run,
             stores: StoreDirs::new(stores, engines.iter().map(|&kind| directory(kind))),
             wanted,
             home: None,

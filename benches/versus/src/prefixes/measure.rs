@@ -1,9 +1,9 @@
 //! The comparison: loading, counting, and timing.
 
-use super::ours::OurStore;
 use super::record::{AbsentCounts, PrefixSettings, PrefixesRecord};
 use super::rocks::RocksStore;
 use super::rows::RowGenerator;
+use super::sidebloom_store::SidebloomStore;
 use super::store::{MEMTABLE_MIB, PrefixStore, StoreKind};
 use crate::error::Result;
 use crate::format::number;
@@ -49,7 +49,7 @@ impl Comparison {
     fn open_with(&self, kind: StoreKind, memtable_mib: u64, count: bool) -> Result<Box<dyn PrefixStore>> {
         let dir = self.directory(kind);
         Ok(if kind.is_ours() {
-            Box::new(OurStore::open(kind, &dir, memtable_mib)?)
+            Box::new(SidebloomStore::open(kind, &dir, memtable_mib)?)
         } else {
             Box::new(RocksStore::open(kind, &dir, &self.rocks, memtable_mib, count)?)
         })
