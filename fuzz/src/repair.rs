@@ -1,7 +1,7 @@
 //! Corrects the checksums of damaged bytes, so that the fuzzer reaches the code behind the checks. `None` if the bytes are too short for
 //! a file of that format.
 
-use sidebloom::fuzzing::segment_format::{self as format, BlockHandle, FOOTER_BYTES, Footer, TRAILER_BYTES};
+use sidebloom::fuzzing::segment_format::{self as format, BlockHandle, FOOTER_BYTES, Footer, TRAILER_BYTES, WRITES};
 use sidebloom::fuzzing::{self, Decoder, Encode, crc32, digest, digest_at};
 use sidebloom::id::FileId;
 
@@ -131,7 +131,7 @@ pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     let top = BlockHandle { offset: top as u64, len: top_len };
     let properties = BlockHandle { offset: properties as u64, len: properties_len };
     let number = number.min(fuzzing::MAX_SEQ);
-    file.extend(Footer { id, number, top, properties, digest }.encode().ok()?);
+    file.extend(Footer { id, version: WRITES, number, top, properties, digest }.encode().ok()?);
     Some(())
 }
 
