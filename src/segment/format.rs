@@ -17,7 +17,7 @@
 //!
 //! properties := entries u64  tombstones u64  longest run u64  ranges u64  smallest seq u64  largest seq u64  raw bytes u64
 //!               store id u64  hash code u8  hash key u64 u64  compression bytes  smallest key bytes
-//!               largest key: 0, or varint 1 + length  bytes
+//!               largest key: 0, or varint 1 + length  bytes  (code u8 …)*
 //! footer     := segment id u64        0      56 bytes, the last of the file
 //!               number u64            8
 //!               properties offset u64 16
@@ -66,7 +66,8 @@
 //! numbers and keys include those of the range tombstones: the largest key is the end of the last range, unless no key is between that and
 //! the last entry. 0 stands for the last key of all, 64 KiB of 0xff, which is that of a range without an end. `compression`
 //! is the writer's setting ("none", "lz4", "zstd"; any other is that of a newer version). `store id`, `hash code` and `hash key` repeat the store's own, so that a store
-//! without its manifest can be rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.
+//! without its manifest can be rebuilt from its segments. What follows the largest key is a field of a newer version, named by its code (1 to 255); this one writes none. Invalid:
+//! no entries, a value that contradicts the entries, or a field of code 0.
 //!
 //! **footer.** The top index ends where the properties start, and the properties end where the footer starts. `digest` is the 64-bit
 //! digest of every byte before the footer; a sidecar names it to prove that it belongs to this segment. `number` is the sequence number of
