@@ -148,14 +148,14 @@ pub mod internal {
         pub use crate::hash::{digest, digest_at};
         pub use crate::key::{Entry, EntryKind, MAX_SEQ};
         pub use crate::manifest::{
-            MANIFEST, Manifest, ManifestState, VERSION as MANIFEST_VERSION, read_state,
+            MANIFEST, Manifest, ManifestState, WRITES as MANIFEST_VERSION, read_state,
         };
         pub use crate::ranges::RangeTombstones;
         pub use crate::segment::format as segment_format;
         pub use crate::segment::{Access, BlockCache, Properties, PropertiesBuilder, Segment, StoreIdentity};
         pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
         pub use crate::wal::{
-            ExpectedLog, LogEnd, LogRecord, LogWriter, VERSION as LOG_VERSION, identify, ops, replay,
+            ExpectedLog, LogEnd, LogRecord, LogWriter, WRITES as LOG_VERSION, identify, ops, replay,
         };
     }
 

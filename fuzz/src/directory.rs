@@ -5,7 +5,7 @@ use crate::disk::{Crash, SimFs};
 use crate::repair;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use sidebloom::Options;
-use sidebloom::internal::fuzz::segment_format::{BlockHandle, FOOTER_BYTES, Footer};
+use sidebloom::internal::fuzz::segment_format::{BlockHandle, FOOTER_BYTES, Footer, WRITES};
 use sidebloom::internal::fuzz::{Decoder, Encode};
 use sidebloom::internal::{FileId, FileKind};
 use std::path::{Path, PathBuf};
@@ -317,6 +317,7 @@ fn edit(fields: &[Field]) -> Vec<u8> {
                 edit.put_u8(2);
                 edit.put_varint(numbers[0]);
                 edit.put_u8(if level < 200 { level % 8 } else { level });
+                edit.put_varint(WRITES.into());
                 edit.put_u64(numbers[1]);
                 numbers[2..6].iter().for_each(|number| edit.put_varint(*number));
                 edit.put_bytes(&smallest);
@@ -371,7 +372,7 @@ fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes
     file.extend([0; 5]);
     let top = BlockHandle { offset: top_at, len: (properties_at - top_at) as u32 };
     let properties = BlockHandle { offset: properties_at, len: (file.len() as u64 - properties_at) as u32 };
-    file.extend(Footer { id: FileId(id), number: 0, top, properties, digest: 0 }.encode().ok()?);
+    file.extend(Footer { id: FileId(id), version: WRITES, number: 0, top, properties, digest: 0 }.encode().ok()?);
     *segment = file;
     Some(())
 }

@@ -3,7 +3,7 @@
 
 use sidebloom::internal::FileId;
 use sidebloom::internal::fuzz::segment_format::{
-    self as format, BlockHandle, FOOTER_BYTES, Footer, TRAILER_BYTES,
+    self as format, BlockHandle, FOOTER_BYTES, Footer, TRAILER_BYTES, WRITES,
 };
 use sidebloom::internal::fuzz::{self, Decoder, Encode, crc32, digest, digest_at};
 
@@ -133,7 +133,7 @@ pub fn segment(file: &mut Vec<u8>, digest: Option<u64>) -> Option<()> {
     let top = BlockHandle { offset: top as u64, len: top_len };
     let properties = BlockHandle { offset: properties as u64, len: properties_len };
     let number = number.min(fuzz::MAX_SEQ);
-    file.extend(Footer { id, number, top, properties, digest }.encode().ok()?);
+    file.extend(Footer { id, version: WRITES, number, top, properties, digest }.encode().ok()?);
     Some(())
 }
 

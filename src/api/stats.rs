@@ -29,6 +29,10 @@ pub struct Stats {
     /// [`Db::compact`](crate::Db::compact) and the background, after pauses of 1 s to 1 h, read them again
     /// and take them back once they are readable. `sidebloom repair` salvages the others.
     pub segments_quarantined: u64,
+    /// Segments that an earlier release wrote in a format of its own. Compactions replace them, and
+    /// [`Db::compact`](crate::Db::compact) replaces all of them. The release after this one may not read
+    /// them.
+    pub segments_of_earlier_formats: u64,
     /// Segment files open now, not counting those that only active readers still hold.
     pub segments_open: u64,
     /// Filters mapped now, including those that only snapshots and active readers still hold.
@@ -213,6 +217,11 @@ impl Stats {
             prefix_negatives,
             filters_unavailable: get(&metrics.filters_unavailable),
             segments_quarantined: view.live.quarantined().len() as u64,
+            segments_of_earlier_formats: view
+                .live
+                .segments()
+                .filter(|s| s.meta.is_of_earlier_format())
+                .count() as u64,
             segments_open: storage.files.open_now() as u64,
             filters_mapped: storage.maps.mapped() as u64,
             segment_opens: storage.files.openings(),

@@ -4,7 +4,9 @@ mod io_op;
 
 pub use io_op::IoOp;
 
+use crate::filter::show_versions;
 use crate::show;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -55,18 +57,25 @@ pub enum Error {
         /// What was found and, where it helps, what to do.
         what: String,
     },
-    /// The file was written by another version of this crate.
+    /// The file was written by another version of this crate, in a format that this one does not read.
+    /// Nothing is damaged, and nothing of the file is used or changed.
     #[error(
-        "{} has format version {found}, but this build reads version {supported}; {}",
-        show::path(file), if found > supported { "use a newer sidebloom" } else { "use the older sidebloom that wrote it, or rebuild it" }
+        "{} has format version {found}, but this build reads {}; {}",
+        show::path(file),
+        show_versions(supported),
+        if found > supported.end() {
+            "it was written by a newer version of sidebloom; use that version"
+        } else {
+            "an older sidebloom that reads it rewrites it (docs/upgrading.md), or rebuild it"
+        }
     )]
     UnsupportedVersion {
         /// The file.
         file: PathBuf,
         /// The version in its header.
         found: u32,
-        /// The version that this build reads.
-        supported: u32,
+        /// The versions that this build reads. It writes the last one.
+        supported: RangeInclusive<u32>,
     },
     /// The file has a code that this build does not know, and its checksum matches. A newer version of this
     /// crate wrote it; nothing is damaged.

@@ -49,6 +49,7 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::hash::{KeyHash, KeyHasher, is_newer_code};
 use crate::options::{FilterPolicy, Objective};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// The settings file.
@@ -63,7 +64,10 @@ pub(super) const GENERATION_SUFFIX: &str = ".keys";
 pub(super) const SORT: &str = "hashes.run";
 
 const MAGIC: &[u8; 8] = b"SBLMGRD\n";
-const VERSION: u32 = 2;
+/// The versions that this build reads.
+const READS: RangeInclusive<u32> = 2..=2;
+/// The version that it writes: the last of them.
+const WRITES: u32 = *READS.end();
 const BYTES: usize = 52;
 /// No version is longer.
 const BYTES_MAX: usize = 4096;
@@ -149,7 +153,7 @@ impl Settings {
     fn bytes(&self) -> Vec<u8> {
         let mut buf = Vec::with_capacity(BYTES);
         buf.extend_from_slice(MAGIC);
-        buf.put_u32(VERSION);
+        buf.put_u32(WRITES);
         buf.put_u8(self.width.bytes() as u8);
         buf.put_u8(canonical_bits(self.canonical));
         let (policy, number) = policy_code(self.policy);
@@ -183,12 +187,9 @@ impl Settings {
             return Err(damaged(body.len() as u64, "checksum mismatch"));
         }
         let version = fields.u32().ok_or_else(short)?;
-        if version != VERSION {
-            return Err(Error::UnsupportedVersion {
-                file: path.to_path_buf(),
-                found: version,
-                supported: VERSION,
-            });
+        if !READS.contains(&version) {
+            let file = path.to_path_buf();
+            return Err(Error::UnsupportedVersion { file, found: version, supported: READS });
         }
         let mut read = || {
             Some((

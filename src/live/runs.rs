@@ -242,10 +242,10 @@ mod tests {
         let (smallest, largest) = (smallest.to_vec(), largest.to_vec().into());
         let (entries, tombstones, longest_streak, ranges, min_seq, file_bytes, data_bytes, raw_bytes) =
             (1, 0, 0, 0, 1, 1, 1, 1);
-        let (id, digest, max_seq) = (FileId(id), 0, id);
+        let (id, version, digest, max_seq) = (FileId(id), 0, 0, id);
         #[rustfmt::skip]
         let summary = SegmentSummary {
-            id, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
+            id, version, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
         let file = Arc::new(SegmentFile::new(Arc::clone(files), id, digest));
         LiveSegment {

@@ -1,4 +1,4 @@
-//! The byte map of a manifest, format version 4. Integers are little-endian; lengths and numbers within an
+//! The byte map of a manifest, format version 5. Integers are little-endian; lengths and numbers within an
 //! edit are varints.
 //!
 //! ```text
@@ -13,8 +13,8 @@
 //! 40  4  CRC-32 of bytes 0..40
 //!
 //! field = 1, file number                            removes a segment
-//!       | 2, file number, level u8, digest u64,
-//!         entries, tombstones, longest streak,
+//!       | 2, file number, level u8, format version,
+//!         digest u64, entries, tombstones, longest streak,
 //!         ranges, smallest key, largest key,
 //!         smallest and largest sequence number,
 //!         file bytes, data bytes, raw bytes         adds a segment
@@ -24,9 +24,11 @@
 //!       | 6, file number, length, sequence number   log mark
 //! ```
 //!
-//! - *version*: 4. Version 3 belongs to segments of version 4, and had 64 KiB of 0xff for the end of a range
-//!   without one. Version 2 had neither longest streak nor ranges. Every later version keeps magic, version
-//!   and CRC in place, so that an old build can name the version. In version 1 the CRC was at 28.
+//! - *version*: 5. Version 4 did not name the formats of its segments. Version 3 belonged to segments of
+//!   version 4, and had 64 KiB of 0xff for the end of a range without one. Version 2 had neither longest
+//!   streak nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can
+//!   name the version. In version 1 the CRC was at 28. A manifest that was opened is rewritten before the
+//!   first edit, so nothing is appended to one of an earlier version.
 //! - *store id*, *hash key*: random, set at creation.
 //! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others
 //!   being zero; or 4, SipHash-1-3 under all 16 ([`crate::hash`]). Other codes belong to later versions.
@@ -43,10 +45,11 @@
 //!   the largest, a key over 64 KiB, more tombstones than entries, a streak longer than the tombstones and
 //!   ranges together, or more data bytes than file bytes. A largest key is 0 for the last key of all, with
 //!   which a range without an end ends, and otherwise 1 + its length, and the key. A file number is at most
-//!   2⁶², and the sums of each count and length over all segments are below 2⁵⁶. A level is 0 to 6, or 64 + 8
-//!   × l + d for a quarantined segment, which could not be read in full and belongs to no level: it left
-//!   level l, and newer entries of its range have reached level d since, or none has gone deeper and d is l.
-//!   A sequence number is below 2⁶³, which leaves room for later ones.
+//!   2⁶², and the sums of each count and length over all segments are below 2⁵⁶. *Format version* is that of
+//!   the segment's file, so that segments of an earlier release are found without opening them. A level is 0
+//!   to 6, or 64 + 8 × l + d for a quarantined segment, which could not be read in full and belongs to no
+//!   level: it left level l, and newer entries of its range have reached level d since, or none has gone
+//!   deeper and d is l. A sequence number is below 2⁶³, which leaves room for later ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta};
 use super::place::{Place, Quarantine};
@@ -57,6 +60,7 @@ use crate::id::FileId;
 use crate::key::{MAX_KEY_BYTES, MAX_NEXT_SEQ, MAX_SEQ, check_next_seq, check_seq};
 use crate::ranges::{put_last_key, take_last_key};
 use crate::segment::{SegmentSummary, StoreIdentity};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 pub(super) const HEADER_BYTES: usize = 44;
@@ -67,8 +71,10 @@ pub(super) const EDIT_HEAD_BYTES: usize = 16;
 /// No field is longer: a segment of two keys, a digest, and numbers of 10 bytes.
 pub(super) const FIELD_BYTES_MAX: usize = 2 * MAX_KEY_BYTES + 200;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
-/// The format version.
-pub const VERSION: u32 = 4;
+/// The versions that this build reads.
+pub const READS: RangeInclusive<u32> = 5..=5;
+/// The version that it writes: the last of them.
+pub const WRITES: u32 = *READS.end();
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 8 + 4 + 16 + 4 && EDIT_HEAD_BYTES == 4 * 4);
 
 const REMOVED: u8 = 1;
@@ -84,7 +90,7 @@ const END: u8 = 0xff;
 pub(super) fn encode_header(header: StoreIdentity) -> Vec<u8> {
     let mut buf = Vec::with_capacity(HEADER_BYTES);
     buf.extend_from_slice(MAGIC);
-    buf.put_u32(VERSION);
+    buf.put_u32(WRITES);
     buf.put_u64(header.store_id);
     let (code, key) = header.hasher.to_code();
     buf.put_u32(u32::from(code));
@@ -109,7 +115,10 @@ pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> 
     };
     let damaged = || Error::corruption(path, 0, "manifest header checksum mismatch; run `sidebloom repair`");
     match fields() {
-        Some((VERSION, mut header)) => {
+        Some((found, _)) if !READS.contains(&found) => {
+            Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: READS })
+        }
+        Some((_, mut header)) => {
             let (store_id, code, key) = header().ok_or_else(damaged)?;
             let code = u8::try_from(code)
                 .ok()
@@ -117,9 +126,6 @@ pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> 
                 .ok_or_else(|| Error::unknown_code(path, HASH_CODE_AT as u64, format!("hash code {code}")))?;
             let hasher = KeyHasher::from_code(code, key).ok_or_else(damaged)?;
             Ok(StoreIdentity { store_id, hasher })
-        }
-        Some((found, _)) => {
-            Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: VERSION })
         }
         None => Err(damaged()),
     }
@@ -224,6 +230,7 @@ pub(super) fn encode_payload(edit: &Edit) -> Vec<u8> {
 fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
     buf.put_varint(meta.id.0);
     buf.put_u8(place_code(meta.place));
+    buf.put_varint(meta.version.into());
     buf.put_u64(meta.digest);
     buf.put_varint(meta.entries);
     buf.put_varint(meta.tombstones);
@@ -279,6 +286,7 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
     let (id, place) = (file_id(d)?, place_of(d.u8()?));
     let summary = SegmentSummary {
         id,
+        version: d.varint()?.try_into().ok()?,
         digest: d.u64()?,
         entries: d.varint()?,
         tombstones: d.varint()?,

@@ -1,4 +1,5 @@
-//! The byte map of a segment file, format version 5. Integers are little-endian; `varint` is LEB128.
+//! The byte map of a segment file, format version 5, the one that this build writes. Integers are
+//! little-endian; `varint` is LEB128.
 //!
 //! ```text
 //! segment    := block(data)*  block(index)*  [block(ranges)]  block(top index)  block(properties)  footer
@@ -21,7 +22,7 @@
 //! properties := entries u64  tombstones u64  longest streak u64  ranges u64  smallest seq u64
 //!               largest seq u64  raw bytes u64
 //!               store id u64  hash code u8  hash key u64 u64  compression bytes  smallest key bytes
-//!               largest key: 0, or varint 1 + length  bytes
+//!               largest key: 0, or varint 1 + length  bytes  (code u8 …)*
 //! footer     := segment id u64        0      56 bytes, the last of the file
 //!               number u64            8
 //!               properties offset u64 16
@@ -79,7 +80,9 @@
 //! the last entry. 0 stands for the last key of all, 64 KiB of 0xff, which is that of a range without an end.
 //! `compression` is the writer's setting ("none", "lz4", "zstd"; any other is that of a newer version).
 //! `store id`, `hash code` and `hash key` repeat the store's own, so that a store without its manifest can be
-//! rebuilt from its segments. Invalid: no entries, or a value that contradicts the entries.
+//! rebuilt from its segments. What follows the largest key is a field of a newer version, named by its code
+//! (1 to 255); this version writes none. Invalid: no entries, a value that contradicts the entries, or a
+//! field of code 0.
 //!
 //! **footer.** The top index ends where the properties start, and the properties end where the footer starts.
 //! `digest` is the 64-bit digest of every byte before the footer; a sidecar names it to prove that it belongs
@@ -94,6 +97,7 @@ use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::{MAX_KEY_BYTES, MAX_SEQ, MAX_VALUE_BYTES, Seq, check_seq};
 use crate::ranges::RangeTombstones;
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 /// The outcome of parsing; an error describes the bytes, and the caller adds file and offset.
@@ -116,7 +120,10 @@ pub(super) const MIN_SEPARATOR_BYTES: usize = 3;
 /// An lz4 block expands at most this much: each byte of a run length stands for at most 255 bytes.
 pub(super) const LZ4_MAX_RATIO: usize = 255;
 
-const VERSION: u32 = 5;
+/// The versions that this build reads.
+pub const READS: RangeInclusive<u32> = 5..=5;
+/// The version that it writes: the last of them.
+pub const WRITES: u32 = *READS.end();
 const MAGIC: [u8; 8] = *b"sbsegmnt";
 const VERSION_AT: usize = 40;
 const MAGIC_AT: usize = 44;
@@ -289,6 +296,8 @@ pub(super) fn parse_ranges(location: Location<'_>, stored: &[u8]) -> Result<Rang
 pub struct Footer {
     /// The number of the segment.
     pub id: FileId,
+    /// The version of the file's format.
+    pub version: u32,
     /// The sequence number of all rows; 0 if they have their own.
     pub number: Seq,
     /// The top index.
@@ -324,7 +333,7 @@ impl Footer {
         out.put_u64(self.digest);
         out.put_u32(self.top.len);
         out.put_u32(self.properties.len);
-        out.put_u32(VERSION);
+        out.put_u32(self.version);
         out.extend_from_slice(&MAGIC);
         let crc = crc32(&[&out]);
         out.put_u32(crc);
@@ -337,7 +346,7 @@ impl Footer {
             return Err(location.damaged("no segment footer: the file is truncated or is not a segment"));
         }
         let mut fields = Decoder::new(bytes);
-        let mut decode = || -> Option<(Footer, u32, u32)> {
+        let mut decode = || -> Option<(Footer, u32)> {
             let (id, number, properties, digest) =
                 (fields.u64()?, fields.u64()?, fields.u64()?, fields.u64()?);
             let (top_len, properties_len, version) = (fields.u32()?, fields.u32()?, fields.u32()?);
@@ -345,16 +354,16 @@ impl Footer {
             // A footer whose top index would begin before the file leaves a gap, which is checked below.
             let top = BlockHandle { offset: properties.saturating_sub(top_len.into()), len: top_len };
             let properties = BlockHandle { offset: properties, len: properties_len };
-            Some((Footer { id: FileId(id), number, top, properties, digest }, version, fields.u32()?))
+            Some((Footer { id: FileId(id), version, number, top, properties, digest }, fields.u32()?))
         };
-        let (footer, version, crc) = decode().ok_or_else(|| location.damaged("the footer is too short"))?;
+        let (footer, crc) = decode().ok_or_else(|| location.damaged("the footer is too short"))?;
         // Checked first: a damaged version field must not pass for another version.
         if crc32(&[&bytes[..CRC_AT]]) != crc {
             return Err(location.damaged("footer checksum mismatch"));
         }
-        if version != VERSION {
-            let file = location.path.to_path_buf();
-            return Err(Error::UnsupportedVersion { file, found: version, supported: VERSION });
+        if !READS.contains(&footer.version) {
+            let (file, found) = (location.path.to_path_buf(), footer.version);
+            return Err(Error::UnsupportedVersion { file, found, supported: READS });
         }
         if footer.id != location.id {
             return Err(location

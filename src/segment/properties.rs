@@ -174,7 +174,8 @@ impl Properties {
     /// Decodes the payload of the properties block at `location`.
     ///
     /// # Errors
-    /// [`Error::Corruption`], or [`Error::UnknownCode`] for a hash or a compression of a newer version.
+    /// [`Error::Corruption`], or [`Error::UnknownCode`] for a hash, a compression or a field of a newer
+    /// version.
     pub fn decode(location: Location<'_>, payload: &[u8]) -> Result<Self> {
         match Self::parse(payload) {
             Ok(properties) => Ok(properties),
@@ -213,7 +214,7 @@ impl Properties {
     }
 }
 
-/// The hash or the compression in a payload that does not parse, if only a newer version has it.
+/// The hash, the compression or the field in a payload that does not parse, if only a newer version has it.
 fn unknown_code(payload: &[u8]) -> Option<String> {
     let mut fields = Decoder::new(payload);
     fields.take(NUMBERS_BYTES)?;
@@ -223,6 +224,11 @@ fn unknown_code(payload: &[u8]) -> Option<String> {
     }
     fields.take(16)?;
     let name = fields.bytes()?;
-    let is_unknown = Compression::from_name(name).is_none() && !name.is_empty();
-    is_unknown.then(|| format!("compression \"{}\" in its properties", name.escape_ascii()))
+    if Compression::from_name(name).is_none() && !name.is_empty() {
+        return Some(format!("compression \"{}\" in its properties", name.escape_ascii()));
+    }
+    fields.bytes()?;
+    take_last_key(&mut fields)?;
+    let field = fields.u8().filter(|&code| code > 0)?;
+    Some(format!("field {field} in its properties"))
 }

@@ -1,6 +1,6 @@
 //! What is known of a segment without opening it.
 
-use super::format::Footer;
+use super::format::{Footer, WRITES};
 use super::properties::Properties;
 use crate::id::FileId;
 use crate::key::Seq;
@@ -11,6 +11,8 @@ use bytes::Bytes;
 pub struct SegmentSummary {
     /// Its file number.
     pub id: FileId,
+    /// The version of its file's format.
+    pub version: u32,
     /// The 64-bit digest of the file up to its footer. A sidecar is bound to it.
     pub digest: u64,
     /// Number of entries, tombstones included; never 0.
@@ -44,11 +46,17 @@ impl SegmentSummary {
         self.tombstones > 0 || self.ranges > 0
     }
 
+    /// Whether its file has a format of an earlier release, which a compaction replaces.
+    pub fn is_of_earlier_format(&self) -> bool {
+        self.version < WRITES
+    }
+
     /// Combines footer and properties.
     pub(super) fn new(footer: &Footer, properties: Properties, data_bytes: u64, file_bytes: u64) -> Self {
         let properties = properties.numbered(footer.number);
         SegmentSummary {
             id: footer.id,
+            version: footer.version,
             digest: footer.digest,
             entries: properties.entries,
             tombstones: properties.tombstones,

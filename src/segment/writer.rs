@@ -4,8 +4,8 @@ use super::appender::SegmentAppender;
 use super::block_builder::{BlockBuilder, fingerprint};
 use super::compress::Compressor;
 use super::format::{
-    BlockHandle, Compression, FOOTER_BYTES, Footer, MAX_BLOCK_BYTES, TRAILER_BYTES, block_crc, put_ranges,
-    put_type,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, MAX_BLOCK_BYTES, TRAILER_BYTES, WRITES, block_crc,
+    put_ranges, put_type,
 };
 use super::index::{IndexBuilder, PARTITION_BYTES, separator};
 use super::packing::Packing;
@@ -215,7 +215,8 @@ impl SegmentWriter {
             counted.encode(self.appender.pending())?;
             seal(&mut self.appender, self.id, at, Compression::None, 0)?
         };
-        let footer = Footer { id: self.id, number: 0, top, properties, digest: self.appender.digest()? };
+        let (version, digest) = (WRITES, self.appender.digest()?);
+        let footer = Footer { id: self.id, version, number: 0, top, properties, digest };
         let file_bytes = self.appender.offset() + FOOTER_BYTES as u64;
         let summary = SegmentSummary::new(&footer, counted, data_bytes, file_bytes);
         Ok((footer, summary))

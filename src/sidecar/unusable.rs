@@ -3,7 +3,9 @@
 use crate::error::Error;
 use crate::filter::format::HEADER_BYTES;
 use crate::filter::format::groups::{GROUP_BYTES, GROUP_LINES};
+use crate::filter::show_versions;
 use std::io::ErrorKind;
+use std::ops::RangeInclusive;
 
 /// Why a sidecar is unusable, worded for a warning. Without it the store gives the same answers, only more
 /// slowly, until it is rebuilt.
@@ -30,12 +32,12 @@ pub enum Unusable {
     )]
     Faulted,
     /// A newer or an older build wrote it.
-    #[error("it has format version {found}, but this build reads version {supported}")]
+    #[error("it has format version {found}, but this build reads {}", show_versions(supported))]
     OtherVersion {
         /// The version in its header.
         found: u32,
-        /// The version that this build reads.
-        supported: u32,
+        /// The versions that this build reads.
+        supported: RangeInclusive<u32>,
     },
     /// It has a code that this build does not know.
     #[error(

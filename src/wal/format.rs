@@ -1,4 +1,5 @@
-//! The byte map of a log file, format version 3. Integers are little-endian; `varint` is LEB128.
+//! The byte map of a log file, format version 3, the one that this build writes. Integers are little-endian;
+//! `varint` is LEB128.
 //!
 //! ```text
 //! log    = header record*
@@ -21,7 +22,8 @@
 //! ```
 //!
 //! - *version*: 3. Version 2 had no range tombstones. Every later version keeps magic, version and CRC in
-//!   place, so that an old build can name the version.
+//!   place, so that an old build can name the version. A log is written only by the process that created it,
+//!   so one of an earlier version is read and never appended to.
 //! - *log id*, *store id*: the log and the store that the file belongs to. A file of another log or store is
 //!   refused.
 //! - *first sequence number*: of the first operation that the log holds or will hold.
@@ -56,6 +58,7 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::{MAX_KEY_BYTES, MAX_NEXT_SEQ, MAX_VALUE_BYTES, Seq, check_next_seq};
+use std::ops::RangeInclusive;
 use std::path::Path;
 
 pub(super) const HEADER_BYTES: usize = 40;
@@ -63,8 +66,10 @@ pub(super) const RECORD_HEAD_BYTES: usize = 36;
 /// Size of a record without its payload: head and end.
 pub(super) const RECORD_FRAME_BYTES: usize = RECORD_HEAD_BYTES + 1;
 const MAGIC: &[u8; 8] = b"SBLMWAL\n";
-/// The format version.
-pub const VERSION: u32 = 3;
+/// The versions that this build reads.
+pub const READS: RangeInclusive<u32> = 3..=3;
+/// The version that it writes: the last of them.
+pub const WRITES: u32 = *READS.end();
 const END: u8 = 0xff;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD_BYTES == 5 * 4 + 2 * 8);
 
@@ -88,7 +93,7 @@ impl LogHeader {
         check_next_seq(self.first_seq)?;
         let mut buf = Vec::with_capacity(HEADER_BYTES);
         buf.extend_from_slice(MAGIC);
-        buf.put_u32(VERSION);
+        buf.put_u32(WRITES);
         buf.put_u64(self.id.0);
         buf.put_u64(self.store_id);
         buf.put_u64(self.first_seq);
@@ -106,10 +111,10 @@ impl LogHeader {
             (d.u32()? == crc32(&[covered]) && magic == MAGIC).then_some((version, header))
         };
         match fields() {
-            Some((VERSION, header)) => Ok(Some(header).filter(|header| header.first_seq <= MAX_NEXT_SEQ)),
-            Some((found, _)) => {
-                Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: VERSION })
+            Some((found, _)) if !READS.contains(&found) => {
+                Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: READS })
             }
+            Some((_, header)) => Ok(Some(header).filter(|header| header.first_seq <= MAX_NEXT_SEQ)),
             None => Ok(None),
         }
     }

@@ -14,7 +14,7 @@ mod writer;
 
 pub use batch::{Batch, ops};
 #[cfg(fuzzing)]
-pub use format::VERSION;
+pub use format::WRITES;
 pub use format::{LogHeader, OpKind};
 pub use reader::{ExpectedLog, LogEnd, ReadTo, identify, replay};
 pub use salvage::{LogStart, find_start, find_tag, salvage};

@@ -101,7 +101,7 @@ fn i6_damaged_settings_are_named_and_nothing_is_removed() {
         fs::write(&settings, changed).unwrap();
         Guard::open(&path)
     };
-    assert_refused(with(8, 3), &["format version 3", "newer sidebloom"]);
+    assert_refused(with(8, 3), &["format version 3", "newer version of sidebloom"]);
     assert_refused(with(8, 1), &["format version 1", "rebuild it"]);
     assert_refused(with(12, 9), &["GUARD", "offset 12", "8 or 16 bytes"]);
     assert_refused(with(13, 0x80), &["GUARD", "offset 13", "canonical form"]);

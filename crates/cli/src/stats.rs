@@ -30,6 +30,7 @@ struct Report {
     memtable_bytes: u64,
     filters_unavailable: u64,
     segments_quarantined: u64,
+    segments_of_earlier_formats: u64,
     /// Absent keys looked up by --probe.
     probed: u64,
     key_hash: &'static str,
@@ -127,6 +128,7 @@ impl Report {
             memtable_bytes: stats.memtable_bytes,
             filters_unavailable: stats.filters_unavailable,
             segments_quarantined: stats.segments_quarantined,
+            segments_of_earlier_formats: stats.segments_of_earlier_formats,
             probed,
             key_hash: stats.key_hash.name(),
             since_opening: SinceOpening::new(stats),
@@ -159,6 +161,10 @@ impl Report {
         if self.segments_quarantined > 0 {
             let quarantined = human::count(self.segments_quarantined);
             writeln!(out, "quarantined segments: {quarantined}; run `sidebloom repair`")?;
+        }
+        if self.segments_of_earlier_formats > 0 {
+            let earlier = human::count(self.segments_of_earlier_formats);
+            writeln!(out, "segments in formats of earlier releases: {earlier}; run `sidebloom compact`")?;
         }
         let expected = human::percent(self.expected_false_positives_per_lookup, 1.0);
         writeln!(out, "expected false positives in a lookup of an absent key: {expected}")?;

@@ -1,5 +1,6 @@
 //! The error type of the crate.
 
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// The result of every fallible operation of this crate.
@@ -71,14 +72,19 @@ pub enum Error {
     },
     /// The filter was written in another version of the format.
     #[error(
-        "the filter has format version {found}, but this build reads version {supported}; {}",
-        if found > supported { "use a newer build" } else { "build the filter again from its keys" }
+        "the filter has format version {found}, but this build reads {}; {}",
+        show_versions(supported),
+        if found > supported.end() {
+            "it was written by a newer version; use a newer build"
+        } else {
+            "build the filter again from its keys"
+        }
     )]
     UnsupportedVersion {
         /// The version in the header.
         found: u32,
-        /// The version that this build reads.
-        supported: u32,
+        /// The versions that this build reads. It writes the last one.
+        supported: RangeInclusive<u32>,
     },
     /// The filter has a code that this build does not know, and its checksum matches. A newer version wrote
     /// it; it is not damaged.
@@ -106,6 +112,12 @@ pub enum Error {
     InvalidArgument(String),
 }
 
+/// The versions of a format in words: "version 4", "versions 4 to 5".
+pub fn show_versions(versions: &RangeInclusive<u32>) -> String {
+    let (first, last) = (versions.start(), versions.end());
+    if first == last { format!("version {last}") } else { format!("versions {first} to {last}") }
+}
+
 impl Error {
     /// Wraps an I/O error with the operation and the stream.
     pub(crate) fn io(op: &'static str, stream: &'static str, source: std::io::Error) -> Self {
@@ -120,5 +132,18 @@ impl Error {
     /// A code at `offset` that only a newer version knows, under a checksum that matches.
     pub(crate) fn unknown_code(offset: u64, what: String) -> Self {
         Error::UnknownCode { offset, what }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i14_another_version_is_named_with_those_that_are_read() {
+        let said = |found, supported| Error::UnsupportedVersion { found, supported }.to_string();
+        let newer = "version 6, but this build reads versions 4 to 5; it was written by a newer version; use a newer build";
+        let older = "version 3, but this build reads version 4; build the filter again from its keys";
+        assert!(said(6, 4..=5).ends_with(newer) && said(3, 4..=4).ends_with(older));
     }
 }

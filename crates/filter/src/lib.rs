@@ -77,7 +77,7 @@ mod test_length;
 
 pub use blocked::{AtomicBloom, sizing};
 pub use built::BuiltFilter;
-pub use error::{Error, Result};
+pub use error::{Error, Result, show_versions};
 pub use family::shape;
 pub use family::{
     AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, NoisyBloom, Overlap, Plan, ScalableBloom,

@@ -93,7 +93,9 @@ pub fn manifest(bytes: &[u8]) -> Manifest {
                 1 => _ = found.segments.remove(&fields.varint()),
                 2 => {
                     let id = fields.varint();
-                    (0..9).for_each(|_| _ = fields.u8()); // level, digest
+                    fields.u8(); // level
+                    fields.varint(); // format version
+                    (0..8).for_each(|_| _ = fields.u8()); // digest
                     (0..4).for_each(|_| _ = fields.varint()); // entries, tombstones, longest streak, ranges
                     added.push((id, (fields.bytes(), fields.last_key())));
                     (0..5).for_each(|_| _ = fields.varint()); // sequence numbers, lengths

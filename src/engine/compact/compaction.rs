@@ -24,7 +24,8 @@ pub(crate) enum CompactionKind {
     Move,
     /// Removes them unread: range tombstones delete everything in them.
     Drop,
-    /// Writes one of them anew in its level, without its tombstones.
+    /// Writes one of them anew in its level: without tombstones that nothing needs, and in the format of this
+    /// build.
     Rewrite,
 }
 
@@ -73,8 +74,8 @@ impl Compaction {
     }
 
     /// Merges `upper` into `output_level`, with everything it overlaps there; a segment that overlaps nothing
-    /// moves, unless it has tombstones that nothing needs there. `None` if a running compaction is in the
-    /// way.
+    /// moves, unless it has tombstones that nothing needs there, or a format of an earlier release. `None` if
+    /// a running compaction is in the way.
     pub fn down(
         live: &LiveSet,
         upper: Vec<LiveSegment>,
@@ -87,7 +88,8 @@ impl Compaction {
         let (smallest, largest) = hull(upper.iter().chain(&lower))?;
         let bottom = is_bottom(live, output_level, smallest, largest);
         let kind = match (&*upper, &*lower) {
-            ([only], []) if !(bottom && only.meta.has_tombstones()) => CompactionKind::Move,
+            ([only], []) if bottom && only.meta.has_tombstones() => CompactionKind::Merge,
+            ([only], []) if !only.meta.is_of_earlier_format() => CompactionKind::Move,
             _ => CompactionKind::Merge,
         };
         Compaction::of(kind, upper, lower, u8::try_from(output_level).ok()?, bottom, running)
@@ -107,8 +109,10 @@ impl Compaction {
         let mut moved = self.upper.iter().map(|s| s.meta.file_bytes).sum::<u64>();
         let is_free = |s: &&LiveSegment| !is_taken(running, s);
         let mut upper = self.upper.clone();
-        // Tombstones may have nothing left to hide: then their segment is rewritten.
-        for segment in others.filter(|s| !s.meta.has_tombstones()).filter(is_free) {
+        // Tombstones may have nothing left to hide: then their segment is rewritten. So is one of an earlier
+        // format.
+        let may_stay = |s: &&LiveSegment| !s.meta.has_tombstones() && !s.meta.is_of_earlier_format();
+        for segment in others.filter(may_stay).filter(is_free) {
             if moved >= bytes || upper.len() >= MOVES_MAX {
                 break;
             }
@@ -152,11 +156,11 @@ impl Compaction {
         Compaction::of(CompactionKind::Drop, covered, Vec::new(), output_level, false, running)
     }
 
-    /// Rewrites one segment without its tombstones, which [nothing needs](needs_no_tombstones). `None` if a
-    /// running compaction is in the way.
-    pub fn rewrite(segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
-        let kind = CompactionKind::Rewrite;
-        Compaction::of(kind, vec![segment.clone()], Vec::new(), segment.level()?, true, running)
+    /// Rewrites one segment in its level, without its tombstones if [nothing needs
+    /// them](needs_no_tombstones). `None` if a running compaction is in the way.
+    pub fn rewrite(live: &LiveSet, segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
+        let (kind, bottom) = (CompactionKind::Rewrite, needs_no_tombstones(live, segment));
+        Compaction::of(kind, vec![segment.clone()], Vec::new(), segment.level()?, bottom, running)
     }
 
     /// What this compaction owns while it runs.

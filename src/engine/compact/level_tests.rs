@@ -1,6 +1,6 @@
 //! Segments where no public call puts them: overlapping ones in level 1 (I10), and every kind of quarantine.
 
-use super::compaction::Compaction;
+use super::compaction::{Compaction, CompactionKind};
 use super::pick::pick_level0;
 use super::reservation::Reservation;
 use crate::engine::filters::plan::LevelSizes;
@@ -212,7 +212,8 @@ fn i5_bounds_that_the_manifest_has_wrong_are_damage_to_their_segment() {
 fn verify_finds_and_repair_mends_what_a_manifest_has_wrong() {
     let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
     let sound = read_state(&RealFs, &path).unwrap();
-    let wrong: [fn(&mut SegmentSummary); 8] = [
+    let wrong: [fn(&mut SegmentSummary); 9] = [
+        |summary| summary.version -= 1,
         |summary| summary.smallest = b"b".to_vec(),
         |summary| summary.largest = b"a".to_vec().into(),
         |summary| summary.entries += 1,
@@ -241,6 +242,81 @@ fn verify_finds_and_repair_mends_what_a_manifest_has_wrong() {
         assert_eq!(repaired.segments, sound.segments, "field {field}");
         assert!(read_only().verify().unwrap().is_ok());
         assert_eq!(read_only().iter().count().unwrap(), 4);
+    }
+}
+
+/// Whether a merge has reason to read it or not: with others, alone above an empty level, alone in the
+/// deepest one, with tombstones there.
+#[test]
+fn i14_a_compaction_leaves_no_segment_in_an_earlier_format() {
+    let rows: &[(&str, &str)] = &[("a", "1"), ("m", "1")];
+    let level = Place::Level;
+    let cases: [&[InPlace<'_>]; 4] = [
+        &[(level(0), rows), (level(0), rows)],
+        &[(level(1), rows)],
+        &[(level(6), rows)],
+        &[(level(5), &[("x", "1")]), (level(4), rows), (level(1), &[("m", "2")])],
+    ];
+    for segments in cases {
+        for deletes in [false, true] {
+            let more = |db: &Db| {
+                if deletes {
+                    db.delete("b").unwrap()
+                }
+            };
+            let (_dir, path) = store_with(segments, more);
+            let mut state = read_state(&RealFs, &path).unwrap();
+            state.segments.values_mut().for_each(|meta| meta.summary.version -= 1);
+            Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+            let read_only = || Options::new().read_only(true).open(&path).unwrap();
+            let before: Vec<_> = read_only().iter().map(Result::unwrap).collect();
+            assert_eq!(read_only().stats().segments_of_earlier_formats, segments.len() as u64);
+            let db = Db::open(&path).unwrap();
+            db.compact().unwrap();
+            assert_eq!(db.stats().segments_of_earlier_formats, 0, "{segments:?}");
+            drop(db);
+            let after = read_state(&RealFs, &path).unwrap();
+            assert!(after.segments.keys().all(|id| !state.segments.contains_key(id)), "{segments:?}");
+            assert!(read_only().verify().unwrap().is_ok());
+            assert_eq!(read_only().iter().map(Result::unwrap).collect::<Vec<_>>(), before);
+        }
+    }
+}
+
+/// One whose tombstones still hide something keeps them.
+#[test]
+fn i14_an_earlier_segment_is_not_moved_and_keeps_its_tombstones() {
+    let (_dir, path) = store_with(
+        &[
+            (Place::Quarantine(Quarantine { left: 2, overtaken: 2 }), &[("a", "1"), ("b", "1")]),
+            (Place::Level(1), &[("a", "2"), ("c", "2")]),
+        ],
+        |db| db.delete("b").unwrap(),
+    );
+    let mut state = read_state(&RealFs, &path).unwrap();
+    state.segments.values_mut().for_each(|meta| meta.summary.version -= 1);
+    Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+    let db = Options::new().read_only(true).open(&path).unwrap();
+    let live = db.engine().shared.live();
+    let segment = live.levels()[1].segments().iter().next().unwrap();
+    let down = Compaction::down(&live, vec![segment.clone()], 2, &[]).unwrap();
+    let rewritten = Compaction::rewrite(&live, segment, &[]).unwrap();
+    assert_eq!((down.kind, rewritten.kind), (CompactionKind::Merge, CompactionKind::Rewrite));
+    assert!(!down.bottom && !rewritten.bottom);
+}
+
+#[test]
+fn i14_an_earlier_segment_does_not_move_along() {
+    let (_dir, path) = store_of(&[(1, &[("a", "1")]), (1, &[("m", "1")])]);
+    for (is_earlier, moved) in [(false, 2), (true, 1)] {
+        let mut state = read_state(&RealFs, &path).unwrap();
+        state.segments.values_mut().next().unwrap().summary.version -= u32::from(is_earlier);
+        Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
+        let db = Options::new().read_only(true).open(&path).unwrap();
+        let live = db.engine().shared.live();
+        let of_level = live.levels()[1].segments();
+        let first = Compaction::down(&live, vec![of_level.get(1).unwrap().clone()], 2, &[]).unwrap();
+        assert_eq!(first.along(of_level.iter().take(1), u64::MAX, &[]).upper.len(), moved);
     }
 }
 

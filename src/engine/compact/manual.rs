@@ -75,11 +75,11 @@ impl ManualCompaction {
         }
         let Some(deepest) = live.levels().get(target) else { return NextStep::Done };
         let mut step = NextStep::Done;
-        for segment in deepest.segments().iter().filter(|s| s.meta.has_tombstones() && covered(s)) {
-            if !needs_no_tombstones(live, segment) {
-                continue; // A segment in quarantine may have what they hide.
-            }
-            match Compaction::rewrite(segment, running) {
+        // Tombstones stay if a segment in quarantine may have what they hide.
+        let loses_tombstones = |s: &LiveSegment| s.meta.has_tombstones() && needs_no_tombstones(live, s);
+        let is_due = |s: &&LiveSegment| covered(s) && (s.meta.is_of_earlier_format() || loses_tombstones(s));
+        for segment in deepest.segments().iter().filter(is_due) {
+            match Compaction::rewrite(live, segment, running) {
                 Some(compaction) => return NextStep::Compact(compaction),
                 None => step = NextStep::Wait,
             }

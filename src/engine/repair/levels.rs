@@ -152,10 +152,10 @@ mod tests {
         let (smallest, largest) = (vec![keys[0]], vec![keys[1]].into());
         let (entries, tombstones, longest_streak, ranges, file_bytes, data_bytes, raw_bytes) =
             (1, 0, 0, 0, 1000, 1, 1);
-        let (id, digest, min_seq, max_seq) = (FileId(id), 0, seqs[0], seqs[1]);
+        let (id, version, digest, min_seq, max_seq) = (FileId(id), 0, 0, seqs[0], seqs[1]);
         #[rustfmt::skip]
         let summary = SegmentSummary {
-            id, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
+            id, version, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
         };
         SegmentMeta { place: Place::Level(9), summary }
     }

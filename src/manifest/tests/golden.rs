@@ -24,7 +24,7 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
     };
     let fields: Vec<(usize, &str)> = [
         (8, "magic"),
-        (4, "version 4"),
+        (4, "version 5"),
         (8, "store id"),
         (4, "hash code: siphash-1-3"),
         (16, "hash key"),
@@ -33,9 +33,9 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
     .into_iter()
     .chain(head("payload of 7 bytes"))
     .chain([(2, "log floor 1"), (2, "next file number 1"), (2, "last sequence number 0"), (1, "end")])
-    .chain(head("payload of 50 bytes"))
-    .chain([(2, "segment 2 joins"), (1, "level 2"), (8, "digest"), (2, "2000 entries"), (1, "2 tombstones")])
-    .chain([(1, "longest streak 1"), (1, "2 ranges deleted")])
+    .chain(head("payload of 51 bytes"))
+    .chain([(2, "segment 2 joins"), (1, "level 2"), (1, "format version 5"), (8, "digest")])
+    .chain([(2, "2000 entries"), (1, "2 tombstones"), (1, "longest streak 1"), (1, "2 ranges deleted")])
     .chain([(6, "smallest key"), (6, "largest key"), (2, "sequence numbers 2 to 4")])
     .chain([(2, "4096 bytes of file"), (2, "4000 bytes of data"), (2, "9000 bytes raw")])
     .chain([(2, "log floor 3"), (2, "next file number 4"), (3, "last sequence number 1000")])

@@ -23,6 +23,7 @@ const HEADER: StoreIdentity = StoreIdentity { store_id: 0x5eed_cafe, hasher: Key
 fn segment(id: u64) -> SegmentMeta {
     let summary = SegmentSummary {
         id: FileId(id),
+        version: 5,
         digest: id.wrapping_mul(0x9e37_79b9_7f4a_7c15),
         entries: 1000 * id,
         tombstones: id,
@@ -318,6 +319,7 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
             let [smallest, largest] = keys;
             let summary = SegmentSummary {
                 id: file_id(id),
+                version: digest as u32,
                 digest,
                 entries: u64::from(entries) + u64::from(deleted),
                 tombstones: u64::from(deleted),

@@ -38,6 +38,7 @@ fn extreme_segment() -> impl Strategy<Value = SegmentMeta> {
         let [smallest, largest] = keys.map(|long| vec![0xff; if long { 3 } else { 0 }]);
         let summary = SegmentSummary {
             id: FileId(n[0]),
+            version: n[1] as u32,
             digest: n[1],
             entries: n[2],
             tombstones: n[3],

@@ -1,6 +1,7 @@
 //! Manifests of other versions are named as such.
 
 use super::*;
+use crate::fs::Fs;
 use crate::manifest::format::frame;
 
 #[test]
@@ -10,7 +11,7 @@ fn a_manifest_of_a_newer_version_is_named() {
     let crc = crate::codec::crc32(&[&bytes[..40]]);
     bytes[40..].copy_from_slice(&crc.to_le_bytes());
     let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 9, supported: 4, .. }));
+    assert!(matches!(error, Error::UnsupportedVersion { found: 9, .. }));
 }
 
 #[test]
@@ -19,8 +20,29 @@ fn a_manifest_of_the_version_before_is_named() {
     bytes.extend(crate::codec::crc32(&[&bytes]).to_le_bytes());
     bytes.extend([0; 20]); // What an edit may begin with.
     let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 1, supported: 4, .. }));
-    assert!(error.to_string().ends_with("or rebuild it"), "{error}");
+    assert!(matches!(error, Error::UnsupportedVersion { found: 1, .. }));
+    assert!(
+        error.to_string().contains("has format version 1, but this build reads version 5; an older"),
+        "{error}"
+    );
+}
+
+/// So no edit of this version follows those of an earlier one.
+#[test]
+fn i14_a_manifest_that_was_opened_is_replaced_before_the_first_edit() {
+    let (fs, dir) = (SimFs::new(), Path::new("db"));
+    create_dir_durably(&fs, dir).unwrap();
+    let open = || Manifest::open(Arc::new(fs.clone()), dir).unwrap();
+    Manifest::create(Arc::new(fs.clone()), dir, &ManifestState::new(HEADER)).unwrap();
+    let stamp = || fs.stamp(&dir.join(MANIFEST)).unwrap().unwrap();
+    let before = stamp();
+    let (mut manifest, mut state) = open();
+    assert!(matches!(manifest.append(&edit(1), &mut state), Err(Error::Internal(_))));
+    assert_eq!((stamp(), open().1), (before, ManifestState::new(HEADER)), "nothing was written");
+    manifest.rewrite(&state).unwrap();
+    manifest.append(&edit(1), &mut state).unwrap();
+    assert_ne!(stamp().file, before.file, "another file");
+    assert_eq!(open().1, state);
 }
 
 /// A hash code, and the kind of a field in an edit. Code 2 and field 0 are those of no version.

@@ -2,7 +2,8 @@
 
 use super::damage::forge;
 use super::*;
-use format::{BlockHandle, TRAILER_BYTES};
+use crate::segment::properties::PropertiesBuilder;
+use format::{BlockHandle, Location, TRAILER_BYTES};
 
 /// The error of a segment with one byte of a block changed, under the right checksum. Reading ends at the
 /// first error.
@@ -58,5 +59,25 @@ fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
         std::fs::write(path, damaged).unwrap();
         let read = open(path, 0).and_then(|segment| get(&segment, b"song:000000"));
         assert!(matches!(read, Err(Error::Corruption { .. })), "{what}");
+    }
+}
+
+/// What may come behind the last property that this version knows. A code of 0 is that of no version.
+#[test]
+fn i14_a_property_of_a_newer_version_is_named_and_is_no_damage() {
+    let mut counted = PropertiesBuilder::new(STORE, Compression::None);
+    counted.count(b"a", 1, EntryKind::Put, 1);
+    let (properties, mut bytes) = (counted.finish(&RangeTombstones::default(), b"a".to_vec()), Vec::new());
+    properties.encode(&mut bytes).unwrap();
+    let location = Location { path: Path::new("s"), id: ID, offset: 9 };
+    let with = |more: &[u8]| Properties::decode(location, &[&bytes[..], more].concat());
+    assert_eq!(with(&[]).unwrap(), properties);
+    for more in [&[7][..], &[7, 0, 1], &[255; 300]] {
+        let error = with(more).unwrap_err();
+        let what = format!("field {} in its properties", more[0]);
+        assert!(matches!(&error, Error::UnknownCode { what: said, .. } if *said == what), "{error}");
+    }
+    for more in [&[0][..], &[0, 7]] {
+        assert!(matches!(with(more), Err(Error::Corruption { .. })));
     }
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::key::MAX_SEQ;
-use format::{BlockHandle, Footer, Location};
+use format::{BlockHandle, Footer, Location, WRITES};
 use proptest::prelude::*;
 use proptest::sample::select;
 
@@ -51,7 +51,7 @@ proptest! {
         let top = BlockHandle { offset: at, len: lens[0] };
         let behind = top.end().wrapping_add(u64::from(!adjacent));
         let properties = BlockHandle { offset: behind, len: lens[1] };
-        let footer = Footer { id: ID, number, top, properties, digest };
+        let footer = Footer { id: ID, version: WRITES, number, top, properties, digest };
         let Ok(bytes) = footer.encode() else { return Ok(()) };
         let location = Location { path: Path::new("segment"), id: ID, offset: properties.end() };
         prop_assert_eq!(Footer::decode(location, bytes[..].try_into().unwrap()).unwrap(), footer);

@@ -8,3 +8,4 @@ mod key_hash;
 mod limits;
 mod modes;
 mod open_files;
+mod releases;

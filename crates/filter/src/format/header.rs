@@ -11,7 +11,7 @@
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
 //! | 0 | 8 | magic | `SBFILTER` | anything else: not a filter file |
-//! | 8 | 4 | version | 4 | any other: written by an older or a newer build, and not readable |
+//! | 8 | 4 | version | 4 | not among those that this build reads ([`READS`]): an older or a newer build wrote it |
 //! | 12 | 1 | kind | 3 Bloom, 4 counting Bloom, 5 scalable Bloom, 6 blocked Bloom, 7 parity | less than 3; above 7, a newer build wrote it |
 //! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not a hash of the kind; above 4, a newer build wrote it |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
@@ -50,11 +50,14 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::prefix::{PrefixExtractor, PrefixSet};
 use crate::{LINE_BYTES, MAX_LINES};
+use std::ops::RangeInclusive;
 
 /// The size of the header in bytes, and the offset of the first line.
 pub const HEADER_BYTES: usize = 4096;
-/// The version that this build reads and writes.
-pub const VERSION: u32 = 4;
+/// The versions that this build reads.
+pub const READS: RangeInclusive<u32> = 4..=4;
+/// The version that it writes: the last of them.
+pub const WRITES: u32 = *READS.end();
 
 const MAGIC: [u8; 8] = *b"SBFILTER";
 const VERSION_AT: usize = 8;
@@ -145,7 +148,7 @@ impl Header {
     /// # Errors
     /// [`Error::Unencodable`] for fields that [`decode`](Self::decode) refuses.
     pub fn encode(&self) -> Result<Vec<u8>> {
-        let page = self.page();
+        let page = self.page(WRITES);
         match Header::decode(&page) {
             Ok(decoded) if decoded == *self => Ok(page),
             Ok(_) => Err(Error::Unencodable { why: "it would be read as another one".into() }),
@@ -153,10 +156,11 @@ impl Header {
         }
     }
 
-    fn page(&self) -> Vec<u8> {
+    /// The page in a version that this build reads.
+    fn page(&self, version: u32) -> Vec<u8> {
         let mut page = Vec::with_capacity(HEADER_BYTES);
         page.extend_from_slice(&MAGIC);
-        page.put_u32(VERSION);
+        page.put_u32(version);
         page.extend_from_slice(&self.kind.codes());
         page.put_u8(u8::from(self.binding.is_some()));
         page.put_u8(0);
@@ -193,9 +197,13 @@ impl Header {
         if crc != crc32(&[checked]).to_le_bytes() {
             return Err(Error::damaged(CRC_AT as u64, "header checksum mismatch"));
         }
+        let version = Decoder::new(checked.get(VERSION_AT..).unwrap_or_default()).u32().unwrap_or_default();
+        if !READS.contains(&version) {
+            return Err(Error::UnsupportedVersion { found: version, supported: READS });
+        }
         let header = Header::decode_fields(checked)?;
         // One comparison checks every byte that must be zero or that follows from other fields.
-        let encoded = header.page();
+        let encoded = header.page(version);
         if encoded[..] == *page {
             return Ok(header);
         }
@@ -209,10 +217,6 @@ impl Header {
         let byte = |offset| at(offset).u8().unwrap_or_default();
         let long = |offset| at(offset).u64().unwrap_or_default();
 
-        let version = at(VERSION_AT).u32().unwrap_or_default();
-        if version != VERSION {
-            return Err(Error::UnsupportedVersion { found: version, supported: VERSION });
-        }
         let lines = long(LINES_AT);
         if !(1..=MAX_LINES).contains(&lines) {
             return Err(Error::damaged(LINES_AT as u64, format!("invalid number of lines {lines}")));

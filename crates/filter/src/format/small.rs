@@ -22,9 +22,13 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, SIPHASH_1_3, is_newer_code};
 use std::io::Read;
+use std::ops::RangeInclusive;
 
 pub(super) const MAGIC: [u8; 4] = *b"SBFS";
-const VERSION: u8 = 1;
+/// The versions that this build reads.
+const READS: RangeInclusive<u32> = 1..=1;
+/// The version that it writes: the last of them.
+const WRITES: u8 = *READS.end() as u8;
 const VERSION_AT: usize = MAGIC.len();
 const HASH_AT: usize = VERSION_AT + 1;
 /// A version with its complement, so that a damaged one does not pass for another version.
@@ -44,7 +48,7 @@ pub fn is_small(bytes: &[u8]) -> bool {
 pub fn encode(filter: &SmallFilter) -> Vec<u8> {
     let (hash, [first, second]) = filter.hasher().to_code();
     let mut bytes = MAGIC.to_vec();
-    bytes.put_u8(version_byte(VERSION));
+    bytes.put_u8(version_byte(WRITES));
     bytes.put_u8(hash);
     bytes.put_u64(first);
     if hash == SIPHASH_1_3 {
@@ -76,8 +80,10 @@ pub fn decode(bytes: &[u8]) -> Result<SmallFilter> {
 /// The hash of a whole filter, if only a newer version knows it.
 fn newer_hash(bytes: &[u8]) -> Option<u8> {
     let (checked, crc) = bytes.split_last_chunk()?;
-    let (version, hash) = (*checked.get(VERSION_AT)?, *checked.get(HASH_AT)?);
-    let is_sound = version == version_byte(VERSION) && *crc == crc32(&[checked]).to_le_bytes();
+    let (byte, hash) = (*checked.get(VERSION_AT)?, *checked.get(HASH_AT)?);
+    let version = byte & 15;
+    let is_read = byte == version_byte(version) && READS.contains(&version.into());
+    let is_sound = is_read && *crc == crc32(&[checked]).to_le_bytes();
     (is_sound && is_newer_code(hash)).then_some(hash)
 }
 
@@ -89,8 +95,8 @@ pub(super) fn receive<R: Read>(input: &mut Input<'_, R>, max_bytes: u64) -> Resu
     if byte != version_byte(version) {
         return Err(fields.damaged("invalid version"));
     }
-    if version != VERSION {
-        return Err(Error::UnsupportedVersion { found: version.into(), supported: VERSION.into() });
+    if !READS.contains(&version.into()) {
+        return Err(Error::UnsupportedVersion { found: version.into(), supported: READS });
     }
     let hash = fields.byte()?;
     let key = [fields.word()?, if hash == SIPHASH_1_3 { fields.word()? } else { 0 }];

@@ -33,7 +33,7 @@
 //!
 //! A general-purpose compressor would gain nothing.
 
-use super::header::{BOUND_AT, FIELDS_BYTES, HEADER_BYTES, Header, VERSION};
+use super::header::{BOUND_AT, FIELDS_BYTES, HEADER_BYTES, Header, READS};
 use super::input::{Input, STREAM};
 use super::parts::{Parts, filter_of, parts_of};
 use super::{rans, small};
@@ -161,7 +161,7 @@ fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     }
     if crc != crc32(&[checked]).to_le_bytes() {
         return Err(match earlier_version(checked) {
-            Some(found) => Error::UnsupportedVersion { found, supported: VERSION },
+            Some(found) => Error::UnsupportedVersion { found, supported: READS },
             None => Error::damaged(START_BYTES as u64, "header checksum mismatch"),
         });
     }

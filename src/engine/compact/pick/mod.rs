@@ -221,7 +221,7 @@ fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -
             0 => dense.next().and_then(|_| pick_level0(live, options, running)),
             _ => dense.find_map(|segment| {
                 let rewrites = needs_no_tombstones(live, segment);
-                let rewritten = rewrites.then(|| Compaction::rewrite(segment, running)).flatten();
+                let rewritten = rewrites.then(|| Compaction::rewrite(live, segment, running)).flatten();
                 let down = || Compaction::down(live, vec![segment.clone()], number + 1, running);
                 rewritten.or_else(down)
             }),
