@@ -28,8 +28,8 @@
 //! # How a lookup works
 //! ```text
 //! put ─▶ log ─▶ memtable (+ its own small filter) ─flush─▶ segment + sidecar ─compact─▶ segment + sidecar
-//! get ─▶ hash the key once ─▶ memtable filter ─▶ one filter line of every run that could hold the key, newest first
-//!     ─▶ only on "maybe": block index ─▶ block cache ─▶ one block read
+//! get ─▶ hash the key once ─▶ memtable filter ─▶ one filter line of every run that could hold the key,
+//!     newest first ─▶ only on "maybe": block index ─▶ block cache ─▶ one block read
 //! ```
 //! Keys and values live in *segments*: immutable sorted files in levels, as in LevelDB and RocksDB. Next to
 //! each `NNNNNN.segment` is its *sidecar* `NNNNNN.filter`, memory-mapped: 64-byte lines computed from the
