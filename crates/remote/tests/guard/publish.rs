@@ -81,7 +81,7 @@ fn sidecars(dir: &Path) -> Vec<PathBuf> {
 }
 
 #[test]
-fn i1_a_guard_without_its_filters_is_published_and_denies_nothing() {
+fn i1_a_guard_without_its_filters_is_published_and_says_maybe() {
     let (published, store) = (guard(), Watched::new());
     let mut publisher = published.publisher(&store);
     let sidecars = sidecars(published.guard.path());
@@ -90,7 +90,9 @@ fn i1_a_guard_without_its_filters_is_published_and_denies_nothing() {
     assert_eq!(publisher.publish().unwrap().filters, 0);
     let remote = reader(&store, &published.dir);
     assert_eq!(remote.stats().filters_unavailable, 2);
-    assert!(all_maybe(&remote, &published.keys) && denied(&remote, 100) == 0);
+    assert!(all_maybe(&remote, &published.keys));
+    // A hash below the smallest or above the largest is known to be missing. One of 100 rarely is.
+    assert!(denied(&remote, 100) < 10);
 }
 
 #[test]
