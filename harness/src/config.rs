@@ -13,7 +13,7 @@ pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
         .segment_bytes(*rng.pick(&[4096, 4096, 5000, 16 << 10, 1 << 20]))
         .block_bytes(*rng.pick(&[256, 256, 300, 1024, 4096, 1 << 20]))
         .block_cache_bytes(*rng.pick(&[0, 4096, 1 << 20]))
-        .compression(*rng.pick(&[Compression::None, Compression::Lz4, Compression::Zstd]))
+        .compression(*rng.pick(Compression::ALL))
         .durability(*rng.pick(&[Durability::Os, Durability::Os, Durability::Os, Durability::Sync]))
         .filter_policy(policy(rng))
         .prefixes(prefixes(rng))

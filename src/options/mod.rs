@@ -286,8 +286,11 @@ impl Options {
         check(self.max_open_files >= 8, "max_open_files must be at least 8")?;
         check(self.max_mapped_filters >= 8, "max_mapped_filters must be at least 8")?;
         check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;
-        if self.compression == Compression::Zstd && !cfg!(feature = "zstd") {
-            return Err(Error::FeatureMissing { what: "Compression::Zstd".into(), feature: "zstd" });
+        if let Some(feature) = self.compression.missing_feature() {
+            return Err(Error::FeatureMissing {
+                what: format!("Compression::{:?}", self.compression),
+                feature,
+            });
         }
         self.prefixes.clone()?;
         self.filter_policy.validate()

@@ -147,14 +147,15 @@ pub enum Compression {
 }
 
 impl Compression {
-    const ALL: [Compression; 3] = [Compression::None, Compression::Lz4, Compression::Zstd];
+    /// All of them, those included that this build [lacks](Self::missing_feature).
+    pub const ALL: &[Compression] = &[Compression::None, Compression::Lz4, Compression::Zstd];
 
     /// The longest name.
     pub(super) const NAME_BYTES_MAX: usize = "none".len();
 
     /// Decodes a block's type.
     pub(super) fn from_u8(byte: u8) -> Option<Self> {
-        Self::ALL.into_iter().find(|&kind| kind as u8 == byte)
+        Self::ALL.iter().copied().find(|&kind| kind as u8 == byte)
     }
 
     /// "none", "lz4" or "zstd".
@@ -166,8 +167,16 @@ impl Compression {
         }
     }
 
+    /// The feature that this build would need; `None` if it has what it takes.
+    pub fn missing_feature(self) -> Option<&'static str> {
+        match self {
+            Compression::Zstd if !cfg!(feature = "zstd") => Some("zstd"),
+            Compression::None | Compression::Lz4 | Compression::Zstd => None,
+        }
+    }
+
     pub(super) fn from_name(name: &[u8]) -> Option<Self> {
-        Self::ALL.into_iter().find(|kind| kind.name().as_bytes() == name)
+        Self::ALL.iter().copied().find(|kind| kind.name().as_bytes() == name)
     }
 }
 

@@ -1,10 +1,10 @@
 //! The store that the workloads run on.
 
-use super::args::{Args, CompressionName, FilterUse};
+use super::args::{Args, FilterUse};
 use crate::context::{Context, Failure};
 use crate::system::PageCache;
 use crate::workdir::WorkDir;
-use sidebloom::{Compression, Db, FilterPolicy, Options};
+use sidebloom::{Db, FilterPolicy, Options};
 use std::fs;
 
 /// A directory, and the store in it while it is open.
@@ -43,14 +43,9 @@ impl<'a> Store<'a> {
             (FilterUse::On, Some(bits)) => FilterPolicy::bits_per_key(bits),
             (FilterUse::On, None) => FilterPolicy::default(),
         };
-        let compression = match args.compression {
-            CompressionName::None => Compression::None,
-            CompressionName::Lz4 => Compression::Lz4,
-            CompressionName::Zstd => Compression::Zstd,
-        };
         let options = Options::new()
             .block_cache_bytes(args.cache_bytes)
-            .compression(compression)
+            .compression(args.compression)
             .filter_policy(policy)
             .create_if_missing(!args.use_existing);
         let db = self.cx.opening(|| options.clone().open(self.dir.path()))?;
