@@ -175,12 +175,13 @@ impl Graph {
         graph
     }
 
-    /// The path of a file of [`SOURCES`] in the repository.
+    /// The path of a file of [`SOURCES`] in the repository. `lib.rs`, which has no functions, stands for code
+    /// without a line.
     fn source(&self, file: u32) -> Option<&str> {
         let root = concat!(env!("CARGO_MANIFEST_DIR"), "/");
         let root = root.strip_suffix("benches/micro/").unwrap_or(root);
         let path = self.files.get(&file)?.strip_prefix(root)?;
-        SOURCES.iter().any(|dir| path.starts_with(dir)).then_some(path)
+        (SOURCES.iter().any(|dir| path.starts_with(dir)) && !path.ends_with("/lib.rs")).then_some(path)
     }
 
     /// The files and functions of [`SOURCES`] that are called from `from`, each once.
