@@ -20,9 +20,11 @@ impl Options {
     /// Opens the store in directory `path`.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a setting out of range; [`Error::FeatureMissing`] for a compression
-    /// that this build lacks; [`Error::NotAStore`] if the path is something else; [`Error::Locked`] while the
-    /// store is open elsewhere; [`Error::Corruption`] for a damaged log or manifest, and for a segment file
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a setting out of range;
+    /// [`Error::FeatureMissing`](crate::Error::FeatureMissing) for a compression that this build lacks;
+    /// [`Error::NotAStore`](crate::Error::NotAStore) if the path is something else;
+    /// [`Error::Locked`](crate::Error::Locked) while the store is open elsewhere;
+    /// [`Error::Corruption`](crate::Error::Corruption) for a damaged log or manifest, and for a segment file
     /// that is missing.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         open(path.as_ref(), self).map(Db::new)
