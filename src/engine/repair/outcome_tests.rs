@@ -1,5 +1,5 @@
-//! A repair gives a store that opens, takes a write and verifies, whatever was found; also one whose sequence
-//! numbers are at their end.
+//! No matter what a repair finds, its result opens, takes a write and verifies; also with sequence numbers at
+//! their end.
 
 use crate::error::Error;
 use crate::fs::Fs;
@@ -38,7 +38,7 @@ fn put_state(fs: &SimFs, state: &ManifestState) {
     Manifest::create(Arc::new(fs.clone()), Path::new(STORE), state).unwrap();
 }
 
-/// The same store, but `left` operations before the last possible one.
+/// The same store, `left` operations before the last possible one.
 fn store_near_the_end(left: u64) -> (SimFs, Contents) {
     let (fs, mut then) = store();
     then.remove(&b"in the log"[..]);
