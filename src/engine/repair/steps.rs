@@ -116,7 +116,7 @@ impl Repair<'_> {
         let next_seq = self.repair_logs(&state)?;
         self.fs.sync_dir(self.path)?;
         if next_seq.max(state.newest_in_segments()) > NEXT_SEQ_KEPT_MAX {
-            tracing::warn!(next_seq, "the sequence numbers are near their end: numbering all rows anew");
+            tracing::warn!(next_seq, "the sequence numbers are near their end: renumbering all rows");
             let state = renumber(Arc::clone(&self.fs), self.path)?;
             self.report.segments = state.segments.len() as u64;
             self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
