@@ -127,9 +127,9 @@ impl Generation {
         }
     }
 
-    /// Applies changes in order, all or none. Returns for each whether it changed a count, which removing a
-    /// missing key and [`InsertNew`](ChangeKind::InsertNew) of an existing one do not. The caller holds the
-    /// locks of all their stripes.
+    /// Applies changes in order, all or none. Returns for each whether it changed a count. Removing a missing
+    /// key and [`InsertNew`](ChangeKind::InsertNew) of an existing one do not. The caller holds the locks of
+    /// all their stripes.
     pub fn apply(
         &self,
         changes: &[(StoredHash, ChangeKind)],
