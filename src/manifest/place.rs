@@ -13,7 +13,7 @@ pub enum Place {
     Quarantine(Quarantine),
 }
 
-/// Where a segment in quarantine belongs in the order of ages.
+/// Where a quarantined segment belongs in the order of ages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quarantine {
     /// The level that the segment left.
@@ -24,7 +24,7 @@ pub struct Quarantine {
 }
 
 impl Place {
-    /// The level that it is in; `None` in quarantine.
+    /// Its level; `None` in quarantine.
     pub fn level(self) -> Option<u8> {
         match self {
             Place::Level(level) => Some(level),
@@ -32,7 +32,7 @@ impl Place {
         }
     }
 
-    /// The level that it is in, or the one that it left for quarantine.
+    /// Its level, or the one that it left for quarantine.
     pub fn last_level(self) -> u8 {
         match self {
             Place::Level(level) => level,
@@ -40,7 +40,7 @@ impl Place {
         }
     }
 
-    /// What is known of its time in quarantine; `None` in a level.
+    /// What is known about its time in quarantine; `None` in a level.
     pub fn quarantine(self) -> Option<Quarantine> {
         match self {
             Place::Level(_) => None,
