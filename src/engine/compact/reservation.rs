@@ -56,12 +56,12 @@ impl Reservation {
         self.inputs.contains(&id)
     }
 
-    /// The number of inputs.
+    /// Whether it takes a segment back from quarantine.
     pub fn takes_back(&self) -> bool {
         self.takes_back
     }
 
-    /// The number of the inputs.
+    /// The number of inputs.
     pub fn segments(&self) -> usize {
         self.inputs.len()
     }
