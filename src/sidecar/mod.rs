@@ -1,4 +1,4 @@
-//! Sidecar files: the filter of a segment, or one that stands alone. Written once, then mapped, verified and
+//! Sidecar files: filters of segments, and stand-alone filters. Written once, then mapped, verified and
 //! probed.
 //!
 //! Call order: `create → (Sidecar::open | Sidecar::expected) → (ask | verify | facts)*`. A sidecar is derived
