@@ -58,7 +58,7 @@ mod tests {
     }
 
     /// SMHasher's `VerificationTest`: keys {}, {0}, {0, 1}, … with seeds 256, 255, …, then the hash of all
-    /// their hashes.
+    /// hashes.
     #[test]
     fn smhasher_verification_value_is_the_published_one() {
         let key: Vec<u8> = (0..=255).collect();

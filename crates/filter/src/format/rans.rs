@@ -99,7 +99,7 @@ pub(super) fn decode(coded: &[u8], out: &mut [u8]) -> Option<()> {
         let slot = state % SCALE;
         let symbol = *symbol_at.get(slot as usize)?;
         let (freq, start) = (freqs[usize::from(symbol)], starts[usize::from(symbol)]);
-        // A damaged state may exceed its range. Wrapping avoids a panic, and the check at the end finds the
+        // A damaged state may exceed its range. Wrapping avoids a panic; the check at the end finds the
         // damage.
         state = freq.wrapping_mul(state >> SCALE_BITS).wrapping_add(slot).wrapping_sub(start);
         while state < LOW {
