@@ -38,8 +38,8 @@
 //!
 //! # Invariants (tests name them by number)
 //! - **I1** No false negative. A sidecar is trusted only if its header is valid, it is bound to its segment,
-//!   and the checksum of the probed group of 64 lines was verified since it was mapped. Otherwise the answer
-//!   is "maybe".
+//!   and the checksum of the probed group of 64 lines was verified in this map. Otherwise the answer is
+//!   "maybe".
 //! - **I2** A filter is derived data. Without sidecars, or with damaged ones, every answer is the same, and a
 //!   background thread rebuilds them. Failing to write a sidecar stops no write.
 //! - **I3** Retuning never rewrites data. [`Db::rebuild_filters`] only writes sidecars.
@@ -52,10 +52,8 @@
 //! - **I6** A checksum covers every byte on disk. Damage is an [`Error::Corruption`] with file and offset. A
 //!   code that only a newer version knows is an [`Error::UnknownCode`], and is left untouched.
 //! - **I7** Readers never wait for writers, flushes or compactions, nor writers for a manual compaction.
-//! - **I8** All I/O goes through one interface, [`fs::Fs`], so that a test can fail, tear, drop or reorder
-//!   it.
-//! - **I9** Filters include every key of their segment, including tombstones, and never hide a range
-//!   tombstone.
+//! - **I8** All I/O goes through one interface, [`fs::Fs`], so a test can fail, tear, drop or reorder it.
+//! - **I9** Filters include every key of their segment, even tombstones, and never hide a range tombstone.
 //! - **I10** The segments of a level below 0 are disjoint. Checked at every publication, at opening, and by
 //!   [`Db::verify`].
 //! - **I11** Nothing chosen by outsiders changes an answer. A hash that affects more than speed, such as a

@@ -65,8 +65,7 @@ impl Remedy {
         }
     }
 
-    /// Whether the operation reads: its failure says that bytes cannot be read, and nothing about what is
-    /// written.
+    /// Whether the operation reads: failure says that bytes cannot be read, nothing about what is written.
     pub fn is_read(op: IoOp) -> bool {
         Remedy::of_io(op) == Remedy::Quarantine
     }

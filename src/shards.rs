@@ -1,8 +1,7 @@
 //! Counters that many threads increment without contention.
 //!
-//! A locked addition delays every later load. So each thread has its own shard and increments it with a plain
-//! load and store. If there are more threads than shards, the others share the last one, with locked
-//! additions.
+//! A locked addition delays all later loads. So each thread has its own shard and increments it with a plain
+//! load and store. If there are more threads than shards, the rest share the last one, with locked additions.
 
 use std::sync::atomic::{
     AtomicU64,

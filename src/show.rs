@@ -1,7 +1,6 @@
 //! Makes text from outside fit for a message: removes what controls a terminal, and secrets.
 //!
-//! Names of objects and files, URLs, keys and other programs' error messages pass through here before they
-//! are shown.
+//! Names of objects and files, URLs, keys and other programs' error messages pass through here first.
 
 use std::borrow::Cow;
 use std::fmt::Write;

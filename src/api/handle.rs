@@ -21,14 +21,12 @@ use std::sync::Arc;
 /// One process at a time can open a store for writing. Reads never wait for writes, flushes or compactions.
 ///
 /// # Forks
-/// A process forked from this one has a copy of the handle, but none of the store's threads, and shares its
-/// locks. There:
+/// A forked process has a copy of the handle, but none of the store's threads, and shares its locks. There:
 /// - [`get`](Self::get), [`range`](Self::range) and the other reads see the store as it was at the fork. They
 ///   use no cache. If the parent has removed a file since, they fail with [`Error::Io`](crate::Error::Io).
 /// - Everything else returns [`Error::Forked`](crate::Error::Forked) and changes nothing.
-/// - Dropping handles, snapshots and iterators waits for nothing, and neither unlocks nor removes anything.
-///   The child can open the store after it has dropped all its handles and the parent has closed it or
-///   exited.
+/// - Dropping handles, snapshots and iterators waits for nothing, and unlocks or removes nothing. The child
+///   can open the store once it has dropped all its handles and the parent has closed it or exited.
 ///
 /// A child that keeps a handle keeps the lock if its parent is killed. The child of `vfork` shares the
 /// parent's memory, so it must not use the store at all.
@@ -42,8 +40,7 @@ impl Db {
         Db { store: Arc::new(store) }
     }
 
-    /// Closes the store if this is its last handle, like a drop, and reports whether everything is now
-    /// durable.
+    /// Closes the store if this is its last handle, like a drop, and reports whether everything is durable.
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned) if an earlier write or a background thread has failed; the
@@ -94,8 +91,7 @@ impl Db {
         self.write(batch)
     }
 
-    /// Removes every key in a range, with one operation no matter how many keys there are. The keys need not
-    /// exist.
+    /// Removes every key in a range, with one operation for any number of keys. Keys need not exist.
     ///
     /// ```no_run
     /// # fn main() -> sidebloom::Result<()> {

@@ -24,7 +24,7 @@ impl Db {
         self.compact_range(..)
     }
 
-    /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range does
+    /// Like [`compact`](Self::compact), but only for segments with keys in a range. An empty one does
     /// nothing.
     ///
     /// # Errors
@@ -36,8 +36,7 @@ impl Db {
     /// Waits until the background threads have nothing left to flush or compact.
     ///
     /// # Errors
-    /// The error of failed background work; [`Error::Poisoned`](crate::Error::Poisoned) once the store is
-    /// read-only.
+    /// The error of failed background work; [`Error::Poisoned`](crate::Error::Poisoned) once it is read-only.
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.own()?.compactor.wait_for_compaction()
     }
@@ -69,8 +68,7 @@ impl Db {
         self.own()?.filters.rebuild_filters(policy, &mut progress)
     }
 
-    /// Reads and verifies all filters and index partitions now. Otherwise a background thread does so after
-    /// opening.
+    /// Reads and verifies all filters and index partitions now. Otherwise a background thread does it.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) for a damaged index.

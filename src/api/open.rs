@@ -22,8 +22,7 @@ impl Options {
     /// # Errors
     /// [`Error::InvalidArgument`] for a setting out of range; [`Error::FeatureMissing`] for a compression
     /// that this build lacks; [`Error::NotAStore`] if the path is something else; [`Error::Locked`] while the
-    /// store is open elsewhere; [`Error::Corruption`] for a damaged log or manifest, or a missing segment
-    /// file.
+    /// store is open elsewhere; [`Error::Corruption`] for a damaged log or manifest, or a missing segment.
     pub fn open(self, path: impl AsRef<Path>) -> Result<Db> {
         open(path.as_ref(), self).map(Db::new)
     }

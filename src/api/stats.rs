@@ -142,8 +142,7 @@ pub struct LevelStats {
 }
 
 impl LevelStats {
-    /// The observed false-positive rate: wrong "maybe"s per probe of an absent key. `None` before any such
-    /// probe.
+    /// The observed false-positive rate: wrong "maybe"s per probe of an absent key. `None` before the first.
     pub fn observed_fpr(&self) -> Option<f64> {
         let absent = self.filter_negatives + self.filter_false_positives;
         (absent > 0).then(|| self.filter_false_positives as f64 / absent as f64)

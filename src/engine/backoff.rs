@@ -192,17 +192,17 @@ mod tests {
         let shortage = Error::io(crate::error::IoOp::Open, "file", rustix::io::Errno::MFILE.into());
         for _ in 0..3 {
             retries.record_failure(&shortage);
-            assert!(retries.check_since(0).is_ok(), "it may pass");
+            assert!(retries.check_since(0).is_ok(), "a shortage may pass");
         }
         if let Some(failure) = &mut retries.last_failure {
             failure.since = failure.at - SHORTAGE_PATIENCE;
         }
         assert!(retries.check_since(0).is_err());
-        assert!(retries.check_since(3).is_ok(), "of no attempt since then");
+        assert!(retries.check_since(3).is_ok(), "no attempt has failed since");
         retries.record_failure(&shortage);
-        assert!(retries.check_since(3).is_err(), "the series goes on");
+        assert!(retries.check_since(3).is_err(), "the series continues");
         retries.reset();
         retries.record_failure(&shortage);
-        assert!(retries.check_since(0).is_ok(), "another one begins");
+        assert!(retries.check_since(0).is_ok(), "a new series begins");
     }
 }

@@ -16,8 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A change of the live set. The segments and sidecars in `added` are durable, except their directory
-/// entries.
+/// A change of the live set. The segments and sidecars in `added` are durable, except directory entries.
 #[derive(Default)]
 pub(crate) struct LiveSetChange {
     pub added: Vec<LiveSegment>,
@@ -60,8 +59,7 @@ impl LiveSetChange {
 fn next_live(live: &LiveSet, change: &LiveSetChange) -> LiveSet {
     let mut added = change.added.clone();
     for segment in &mut added {
-        // A segment that only changes its level keeps its current sidecar, which may be newer than the
-        // change's.
+        // A segment that only changes its level keeps its current sidecar, maybe newer than the change's.
         if let Some(now) = live.now(&segment.meta) {
             segment.sidecar.clone_from(&now.sidecar);
         }
@@ -248,8 +246,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Unlinks the logs from `from` up to, but not including, `to`. If one cannot be removed, the next open
-    /// removes it.
+    /// Unlinks the logs from `from` up to, but not including, `to`. The next open removes any that stay.
     fn remove_logs(&self, from: FileId, to: FileId) {
         let ids = (from.0..to.0).map(FileId);
         for path in ids.map(|id| self.shared.storage.path_of(id, FileKind::Wal)) {

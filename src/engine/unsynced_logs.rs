@@ -5,8 +5,8 @@ use crate::sync::{Mutex, lock};
 use crate::wal::LogWriter;
 
 /// The logs, oldest first. A sync of the current log must sync them first, or a crash could keep later writes
-/// and lose earlier ones. A flush removes those that it makes redundant. No other lock is taken while this is
-/// held.
+/// and lose earlier ones. A flush removes those that it makes redundant. Nobody takes another lock under this
+/// one.
 #[derive(Default)]
 pub(crate) struct UnsyncedLogs(Mutex<Vec<(FileId, LogWriter)>>);
 

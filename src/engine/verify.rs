@@ -28,8 +28,7 @@ pub struct VerifyReport {
     pub bytes: u64,
     /// Filters that were probed for every key of their segment.
     pub filters: u64,
-    /// Damage to the data, each with its file and offset; for unreadable blocks, also with the keys that they
-    /// may hold.
+    /// Damage to the data, each with its file and offset; for unreadable blocks, also the keys they may hold.
     pub problems: Vec<Error>,
     /// Missing or unusable filters, with the reason. Answers are correct without them. Opening the store for
     /// writing rebuilds them.

@@ -135,8 +135,7 @@ pub enum Error {
     },
     /// The store, or the guard, was opened by a process that this one was forked from, and still belongs to
     /// it. Reads may be served here as of the fork; nothing is written, waited for or removed. Open it again
-    /// in this process after the other one has closed it and the copy here is dropped; or read-only, or as a
-    /// follower.
+    /// in this process once the other has closed it and this copy is dropped; or read-only, or as a follower.
     #[error(
         "the store was opened before this process was forked, and belongs to the parent process; drop it here, and reopen it once the parent has closed it"
     )]
@@ -171,7 +170,7 @@ pub enum Error {
         max: u64,
     },
     /// A value that no reader of the file would accept, so it was not written.
-    #[error("{what} cannot be written, because nobody could read it: {why}")]
+    #[error("{what} cannot be written, because no reader would accept it: {why}")]
     Unencodable {
         /// The part of a file.
         what: &'static str,
@@ -197,8 +196,7 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
-    /// A segment has more data blocks than its index can list, or more range tombstones than a block can
-    /// hold.
+    /// A segment has more data blocks than its index can list, or more range tombstones than a block holds.
     #[error(
         "a top index or range tombstones of {bytes} bytes are too large (at most {max} bytes); lower segment_bytes or raise block_bytes"
     )]

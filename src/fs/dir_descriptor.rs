@@ -136,8 +136,7 @@ impl<'a> At<'a> {
         rustix::fs::unlinkat(self.fd(), self.rest, flags)
     }
 
-    /// Creates a file for appending, with `exact` permission bits, or those of `default` that the process's
-    /// mask leaves.
+    /// Creates a file for appending, with `exact` permission bits, or `default` minus the process's mask.
     pub fn create(&self, exact: Option<u32>, default: u32, flags: OFlags) -> io::Result<File> {
         let bits = Mode::from_raw_mode(exact.unwrap_or(default) as RawMode);
         let file = File::from(self.open(flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, bits)?);

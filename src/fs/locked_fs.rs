@@ -3,8 +3,7 @@
 //! A lock belongs to a file, not to its name. If the lock file of an open store is removed, another process
 //! can create and lock a new one, and both believe that they are alone. So before anything in the directory
 //! is created, removed, renamed or made durable, the lock file must still be the one that was locked. That
-//! costs one stat call. Appending to an open file needs no check: nothing is acknowledged as durable before a
-//! sync.
+//! costs one stat call. Appending to an open file needs no check: nothing counts as durable before a sync.
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
@@ -13,8 +12,7 @@ use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file system that changes a directory only while the lock on it holds. Nothing outside the directory is
-/// checked.
+/// A file system that changes a directory only while the lock on it holds. Checks nothing outside it.
 #[derive(Debug, Clone)]
 pub struct LockedFs {
     fs: Arc<dyn Fs>,

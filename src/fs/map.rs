@@ -88,8 +88,7 @@ impl Map {
         // SAFETY: the caller promises that the file does not change while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let watched = WatchedRange::new(map.as_ptr(), map.len());
-        // SAFETY: the memory stays in place while `backing` lives, and no copy of the reference leaves the
-        // `Map`.
+        // SAFETY: memory stays in place while `backing` lives, and no copy of the reference leaves the `Map`.
         let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
         Ok(Map { watched, bytes, window: &[], backing: Backing::File { map, _permit: permit } })
     }
@@ -134,8 +133,7 @@ impl Map {
         Map { watched: None, bytes, window: &[], backing: Backing::Anonymous { _map: map } }
     }
 
-    /// The same map with [`window`](Self::window) set to this range, or to nothing if the range exceeds the
-    /// map.
+    /// The same map with [`window`](Self::window) set to this range, or to nothing if it exceeds the map.
     pub fn with_window(mut self, range: Range<usize>) -> Self {
         self.window = self.bytes.get(range).unwrap_or_default();
         self
@@ -164,8 +162,7 @@ impl Map {
         }
     }
 
-    /// Reads the pages of a range now, sequentially. Only advice: if the kernel refuses, pages are read on
-    /// first use.
+    /// Reads the pages of a range now, sequentially. Only advice: the kernel may read pages on first use.
     pub fn populate(&self, range: Range<usize>) {
         let (from, len) = (range.start, range.end.min(self.bytes.len()).saturating_sub(range.start));
         if let Backing::File { map, .. } = &self.backing

@@ -4,15 +4,13 @@
 //! a lock that one of them held stays locked. So before a store does more than read, it checks that it is
 //! still in its own process.
 //!
-//! 1. A word of memory holds the number of this process. The kernel zeroes it in a forked process
-//!    (MADV_WIPEONFORK). So does a handler of `pthread_atfork`, for kernels and sandboxes without this
-//!    advice.
+//! 1. A word in memory holds the number of this process. The kernel zeroes it in a forked process
+//!    (MADV_WIPEONFORK). So does a handler of `pthread_atfork`, for kernels and sandboxes without it.
 //! 2. Whoever opens something keeps that number. The check costs one load and one comparison, where getpid is
 //!    a system call. Besides, the kernel reuses its numbers.
 //! 3. A forked process that opens something gives itself a new number, from a counter that it has inherited.
 //!
-//! `vfork`, and `clone` with CLONE_VM, share the memory itself. The child must call exec or _exit, as POSIX
-//! says.
+//! `vfork`, and `clone` with CLONE_VM, share the memory itself. The child must call exec or _exit (POSIX).
 
 use crate::error::{Error, Result};
 use std::sync::OnceLock;

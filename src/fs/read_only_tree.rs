@@ -20,8 +20,7 @@ pub(crate) enum TreeFile {
     Missing,
 }
 
-/// A file system with only these files and their directories. Nothing in it can be changed, and its locks are
-/// always free.
+/// A file system with only these files and their directories. It cannot be changed, and its locks are free.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyTreeFs {
     /// Has the other files.

@@ -3,8 +3,8 @@
 //!
 //! They are open file description locks (fcntl, F_OFD_SETLK). Unlike the older record locks, they belong to
 //! one opening of the file. So several stores in a process do not disturb each other, and closing another
-//! descriptor of the file does not release them. They are independent of [`Fs::lock`](super::Fs::lock), which
-//! uses flock.
+//! descriptor of the file does not release them. [`Fs::lock`](super::Fs::lock) uses flock, which is
+//! independent.
 
 use super::traits::ReaderLocks;
 use crate::error::{Error, IoOp, Result};

@@ -69,7 +69,7 @@ pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> 
             return Ok(Box::new(lock));
         }
     }
-    let why = io::Error::new(ErrorKind::ResourceBusy, "the file is replaced again and again");
+    let why = io::Error::new(ErrorKind::ResourceBusy, "the file keeps being replaced");
     Err(Error::io(IoOp::Lock, path, why))
 }
 

@@ -1,9 +1,8 @@
-//! SIGBUS in our maps: raised when a thread touches a page that the file no longer has or the disk cannot
-//! read.
+//! SIGBUS in our maps: raised when a thread touches a page that the file lost or the disk cannot read.
 //!
 //! Without [`catch_sigbus`] it kills the process, as with any mapped file. With it:
 //! 1. Every map has a slot in a fixed-size table: its range in one atomic word, and a flag.
-//! 2. The handler looks up the faulting address. If it is in none of our maps, the previous handler gets the
+//! 2. The handler looks up the faulting address. If no map of ours has it, the previous handler gets the
 //!    signal.
 //! 3. Otherwise it sets the flag, *then* replaces the whole map with zero pages, and the thread continues.
 //! 4. Code that relies on mapped bytes calls [`WatchedRange::has_faulted`] *after* reading them. If it read a
@@ -22,8 +21,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// More than Linux's default limit on mappings (65,530, vm.max_map_count). The handler covers no further
-/// maps.
+/// More than Linux's default limit on mappings (65,530, vm.max_map_count). The handler covers no more maps.
 const SLOTS: usize = 1 << 16;
 /// Low bits of a slot's word: the map's length in 4 KiB pages. The bits above hold the first page's number.
 const LENGTH_BITS: u32 = 27;
@@ -98,8 +96,7 @@ pub(crate) fn sigbus_faults() -> Option<usize> {
 /// [`has_faulted`](WatchedRange::has_faulted) is false for each of them.
 #[inline]
 pub(crate) fn any_fault() -> bool {
-    // Keeps reads of the maps before the check. Only the compiler could reorder them on the faulting thread
-    // itself.
+    // Keeps reads of the maps before the check. On the faulting thread, only the compiler could reorder them.
     fence(Ordering::Acquire);
     FAULTS.load(Ordering::Acquire) != 0
 }
@@ -207,8 +204,7 @@ fn blank(address: usize) -> bool {
 /// The range is the whole range of a live map, and its readers do not rely on what they read from now on.
 pub(super) unsafe fn zero_pages(start: *mut c_void, bytes: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: nothing else is replaced. The new pages are readable like the old ones, and unmapped with the
-    // range.
+    // SAFETY: nothing else is replaced. The new pages are readable, and unmapped with the range.
     unsafe { libc::mmap(start, bytes, libc::PROT_READ, flags, -1, 0) != libc::MAP_FAILED }
 }
 

@@ -1,5 +1,4 @@
-//! The file system of an open store: frees descriptors when they run out, and changes nothing in a forked
-//! process.
+//! The file system of an open store: frees descriptors when needed, changes nothing in a forked process.
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;

@@ -59,8 +59,7 @@ pub trait Fs: Send + Sync + Debug {
     /// ```
     ///
     /// # Safety
-    /// Nobody may change or truncate the file while the map exists, since its bytes are exposed as a plain
-    /// slice.
+    /// Nobody may change or truncate the file while the map exists, since its bytes are a plain slice.
     unsafe fn map(&self, path: &Path) -> Result<Map>;
     /// Renames, replacing the target atomically.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
@@ -76,8 +75,7 @@ pub trait Fs: Send + Sync + Debug {
     /// missing file. Returns [`Error::Locked`](crate::Error::Locked) at once if the lock is held. When this
     /// returns, the path leads to the locked file.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>>;
-    /// Opens a file for [`ReaderLocks`]. `None` if it does not exist, or without such locks, which is the
-    /// default.
+    /// Opens a file for [`ReaderLocks`]. `None` if it does not exist, or without such locks, the default.
     fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
         _ = path;
         Ok(None)
@@ -112,8 +110,7 @@ pub trait ReaderLocks: Send + Sync + Debug {
     /// The lowest version that anybody else has marked; `None` if there is none.
     fn lowest_held(&self) -> Result<Option<u64>>;
     /// Closes the file without releasing anything, for a forked process, which shares the locks with its
-    /// parent. Not used again after that. Does nothing by default: then the locks last until the forked
-    /// process ends.
+    /// parent. Not used after that. Does nothing by default: the locks last until the forked process ends.
     fn abandon(&self) {}
 }
 

@@ -80,8 +80,7 @@ impl Canonical {
         self.and(other) == *self
     }
 
-    /// Ignores the differences that either of the two ignores. Integers and uuids exclude each other; `other`
-    /// wins.
+    /// Ignores the differences that either one ignores. Integers and uuids exclude each other; `other` wins.
     pub fn and(self, other: Canonical) -> Self {
         let values = if other.values == Values::Texts { self.values } else { other.values };
         Canonical {
@@ -96,8 +95,7 @@ impl Canonical {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a key that is not UTF-8 or has a NUL, when case is folded; for
-    /// integers, also for a number that is not spelled as a 64-bit integer: `5.5`, `1e3`, or one that is too
-    /// large.
+    /// integers, also for a number not spelled as a 64-bit integer: `5.5`, `1e3`, or one that is too large.
     pub fn apply<'k>(&self, key: &'k [u8]) -> Result<Cow<'k, [u8]>> {
         match self.values {
             Values::Texts => {}

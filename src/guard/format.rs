@@ -1,5 +1,4 @@
-//! The format of `GUARD`, the file with a guard's settings and its live store's number. Integers are
-//! little-endian.
+//! The format of `GUARD`: a guard's settings and its live store's number. Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMGRD\n"
@@ -16,8 +15,7 @@
 //!
 //! - *version*: 2. In every version, magic and version are at these offsets, and the file ends with the
 //!   CRC-32 of all bytes before it.
-//! - *bytes per key hash*: 8 or 16, the width of the key's SipHash-1-3. Hashes are the store's keys,
-//!   big-endian.
+//! - *bytes per key hash*: 8 or 16, the width of SipHash-1-3. Hashes are keys of the store, big-endian.
 //! - *canonical form*: bit 0, letter case and Unicode spelling; bit 1, trailing spaces; bit 2, spellings of
 //!   an integer; bit 3, spellings of a uuid; bit 4, keys that cannot be folded are all equal. Bits 2 and 3
 //!   exclude each other. Any other bit is from a later version.
@@ -141,8 +139,8 @@ impl Settings {
         match Self::decode(Path::new(SETTINGS), &bytes) {
             Ok(decoded) if decoded == *self => Ok(bytes),
             outcome => {
-                let why =
-                    outcome.map_or_else(|error| error.to_string(), |_| "they would be read as others".into());
+                let why = outcome
+                    .map_or_else(|error| error.to_string(), |_| "they would be read back differently".into());
                 Err(Error::Unencodable { what: "the settings of a guard", why })
             }
         }

@@ -24,7 +24,7 @@ pub(super) struct Generation {
     pub number: u64,
     path: PathBuf,
     width: HashWidth,
-    /// This generation may already lack rows deleted by transactions that began before this epoch; see
+    /// This generation may already lack rows deleted by transactions from before this epoch; see
     /// `refresh.rs`.
     pub since: u64,
     totals: [Totals; STRIPES],

@@ -110,8 +110,7 @@ impl Guard {
         self.shared.settings.canonical
     }
 
-    /// The note from the last [`Changes::note`](super::Changes::note): a caller's position in a stream of
-    /// changes.
+    /// The note from the last [`Changes::note`](super::Changes::note): a caller's position in a stream.
     ///
     /// # Errors
     /// The errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
@@ -121,8 +120,8 @@ impl Guard {
     }
 
     /// Makes every answer "maybe", for all handles to this guard, until [`resume`](Self::resume). For a
-    /// caller that learns that the guard may lack rows and will [`refresh`](Self::refresh) it. Not stored on
-    /// disk.
+    /// caller that learns that the guard may lack rows and will [`refresh`](Self::refresh) it. Only in
+    /// memory.
     pub fn suspend(&self) {
         self.shared.suspended.store(true, Ordering::Release);
     }

@@ -1,5 +1,4 @@
-//! A guard in front of a slow database: it knows every key that exists, and answers lookups for missing keys
-//! from memory.
+//! A guard in front of a slow database: it knows every key, and answers lookups for missing keys from memory.
 //!
 //! When to use one: a service looks up keys that are mostly not in its database (titles, addresses, user
 //! names), and every lookup costs a round trip. Check the guard first, and the database only on
@@ -50,8 +49,7 @@
 //! A database is one implementation of [`Source`]. The crate `sidebloom-sqlite` has one for SQLite;
 //! `sidebloom-postgres` has one for PostgreSQL, and a follower for tables that others write. Both commit a
 //! [`Transaction`] together with the database's own. A source says which keys its database treats as equal
-//! ([`Source::equality`], from the column's collation and type). A guard that would distinguish them is
-//! refused.
+//! ([`Source::equality`], from the column's collation and type). A guard that distinguishes them is refused.
 //!
 //! [`Guard::reconcile`] is a refresh that also reports how far the guard and the database had diverged.
 //!

@@ -116,8 +116,7 @@ impl GuardOptions {
     /// # Errors
     /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one;
     /// [`Error::FeatureMissing`] if it folds case and this build lacks the feature `unicode`;
-    /// [`Error::Locked`] while it is open elsewhere; [`Error::Corruption`] when its settings or its log are
-    /// damaged.
+    /// [`Error::Locked`] while it is open elsewhere; [`Error::Corruption`] for damaged settings or logs.
     pub fn open(mut self, path: impl AsRef<Path>) -> Result<Guard> {
         self.store.validate()?;
         let (dir, named) = (&*self.fs.absolute(path.as_ref())?, self.named_fs());

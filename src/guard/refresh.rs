@@ -55,8 +55,7 @@ pub struct RefreshReport {
 pub struct ReconcileReport {
     /// The refresh that repaired it.
     pub refresh: RefreshReport,
-    /// Keys of the database that the guard did not have: wrong "no" answers, caused by a writer that bypassed
-    /// the guard.
+    /// Keys of the database that the guard lacked: wrong "no" answers, caused by a writer that bypassed it.
     pub missing: u64,
     /// Keys that the guard had and the database does not: needless "maybe" answers.
     pub surplus: u64,

@@ -14,8 +14,7 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// Locks are always taken in this order, and never by a lookup: `refreshing`, `stripes` (ascending),
-/// `in_flight`.
+/// Locks are always taken in this order, never by lookups: `refreshing`, `stripes` (ascending), `in_flight`.
 pub(super) struct Shared {
     pub dir: PathBuf,
     pub options: GuardOptions,

@@ -30,8 +30,7 @@ pub trait Source {
     /// Applies changes in one transaction of the database, and commits it before returning.
     ///
     /// # Errors
-    /// The database's errors. It may have committed even so, for instance if the connection breaks at the
-    /// end.
+    /// The database's errors. It may have committed even so, for instance if the connection breaks.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<()>;
 
     /// Which keys the database itself treats as equal, by type and collation. Guards are built with this form

@@ -73,8 +73,8 @@ pub(super) fn integer(key: &[u8]) -> Number {
     }
 }
 
-/// The leading digits of a text, without the `_` between them, and the rest. `None` for a `_` not followed by
-/// a digit.
+/// The leading digits of a text, without the `_` between them, and the rest. `None` for a `_` without a
+/// digit.
 fn digits_of(text: &str, radix: u32) -> Option<(String, &str)> {
     let end = text.find(|c: char| c != '_' && !c.is_digit(radix)).unwrap_or(text.len());
     let (digits, rest) = text.split_at_checked(end)?;

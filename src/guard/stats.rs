@@ -17,8 +17,7 @@ pub struct GuardStats {
     pub known_absent: u64,
     /// Removals of keys that the guard did not have.
     pub unknown_removals: u64,
-    /// Removals left out because a refresh may already have counted them: these keys stay "maybe" until the
-    /// next one.
+    /// Removals left out because a refresh may already have counted them: they stay "maybe" until the next.
     pub doubtful_removals: u64,
     /// Rows of the database.
     pub rows: u64,

@@ -55,8 +55,7 @@ impl Guard {
     /// Inserts a key unless it exists. Returns whether it is new: if several threads insert the same key,
     /// exactly one gets `true`.
     ///
-    /// For a guard that is itself a set of keys. For the rows of a database, use [`insert`](Self::insert),
-    /// which counts.
+    /// For a guard that is itself a set of keys. For database rows, use [`insert`](Self::insert).
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).

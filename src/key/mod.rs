@@ -168,8 +168,7 @@ impl PartialEq<[u8]> for SplitKey<'_> {
     }
 }
 
-/// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys themselves, up
-/// to ties.
+/// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys, up to ties.
 #[inline]
 pub fn prefix8(key: &[u8]) -> u64 {
     match (key.first_chunk(), key.first_chunk(), key.last_chunk()) {

@@ -16,8 +16,7 @@ pub struct Value(Shared);
 enum Shared {
     /// Of a log record.
     Bytes(Bytes),
-    /// A range of a block. The block's reference count and its bytes are in one allocation, and so in one
-    /// cache line.
+    /// A range of a block. The block's reference count and its bytes share one allocation and cache line.
     Block(Arc<[u8]>, Range<u32>),
 }
 

@@ -37,8 +37,7 @@ impl Fenced {
         self.sidecar.as_deref().is_some_and(denies)
     }
 
-    /// Whether the segment's range includes the key with this fence; `None` if the segment ends before the
-    /// key.
+    /// Whether the segment's range includes the key with this fence; `None` if it ends before the key.
     #[inline]
     pub(crate) fn includes_or_follows(&self, fence: u64, key: &[u8]) -> Option<bool> {
         if self.last < fence || self.last == fence && &*self.meta.largest < key {

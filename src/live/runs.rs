@@ -189,8 +189,7 @@ impl Run {
         None
     }
 
-    /// The search where fences alone may not decide, among the segments from `at` on. Earlier ones end before
-    /// the key.
+    /// The search where fences alone may not decide, from segment `at` on. Earlier ones end before the key.
     #[inline(never)]
     fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         for (at, fenced) in self.fences.iter().enumerate().skip(at) {

@@ -143,8 +143,7 @@ impl<'a> Changes<'a> {
         Changes { gone: gone.into_iter().peekable(), added: added.into_iter().peekable() }
     }
 
-    /// The changes of the piece at `at`. The call for the index after the last piece has what was added
-    /// there.
+    /// The changes of the piece at `at`. The index after the last piece has what is added there.
     fn take(&mut self, at: usize) -> Option<(Vec<&'a LiveSegment>, Vec<LiveSegment>)> {
         let gone: Vec<_> =
             std::iter::from_fn(|| self.gone.next_if(|(place, _)| *place == at).map(|(_, s)| s)).collect();

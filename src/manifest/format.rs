@@ -162,7 +162,7 @@ pub fn check_edit(edit: &Edit) -> Result<()> {
     edit.added.iter().map(|meta| meta.max_seq).chain(edit.last_seq).try_for_each(check_seq)?;
     edit.log_mark.map_or(Ok(()), |mark| check_next_seq(mark.next_seq))?;
     if let Some(meta) = edit.added.iter().find(|meta| !is_sound(meta)) {
-        let why = format!("what it says of segment {} contradicts itself", meta.id);
+        let why = format!("its entry for segment {} contradicts itself", meta.id);
         return Err(Error::Unencodable { what: "an edit of the manifest", why });
     }
     let ids = edit.removed.iter().copied().chain(edit.added.iter().map(|meta| meta.id));

@@ -33,8 +33,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Makes `dir` a store with the state `initial`. Durable on return; until then, the directory is not a
-    /// store.
+    /// Makes `dir` a store with the state `initial`. Durable on return; until then, this is not a store.
     pub fn create(fs: Arc<dyn Fs>, dir: &Path, initial: &ManifestState) -> Result<Self> {
         let mut manifest = Self::unwritten(fs, dir, initial);
         manifest.rewrite(initial)?;
@@ -46,8 +45,7 @@ impl Manifest {
     }
 
     /// Opens the manifest of the store in `dir`, and writes nothing. It must be [rewritten](Self::rewrite)
-    /// before the first edit. Until then its state may not be durable, so files that it does not list must
-    /// stay.
+    /// before the first edit. Until then its state may not be durable, so unlisted files must stay.
     ///
     /// Syncing the old file would not suffice: after a failed sync the kernel may serve bytes that never
     /// reached the disk, and a later sync succeeds without writing them (Rebello et al., "Can Applications
@@ -67,7 +65,7 @@ impl Manifest {
     /// removed (invariant I5), and the manifest must be [rewritten](Self::rewrite) before the next edit.
     pub fn append(&mut self, edit: &Edit, state: &mut ManifestState) -> Result<()> {
         let encoded = encode_edit(edit, self.tag)?;
-        let unwritten = || Error::Internal("the manifest takes no edit before it is rewritten".into());
+        let unwritten = || Error::Internal("the manifest must be rewritten before the next edit".into());
         state.check(edit).map_err(Error::Internal)?;
         let mut file = self.file.take().ok_or_else(unwritten)?;
         file.append(&encoded)?;

@@ -18,8 +18,7 @@ pub enum Place {
 pub struct Quarantine {
     /// The level that the segment left.
     pub left: u8,
-    /// The deepest level that newer entries of its key range may have reached since; `left` if none went
-    /// deeper.
+    /// The deepest level that newer entries of its key range may have reached; `left` if none went deeper.
     pub overtaken: u8,
 }
 

@@ -1,8 +1,7 @@
 //! Reads the manifest file.
 //!
 //! A last edit cut short by a crash never took effect; any other damage is [`Error::Corruption`]. The file is
-//! read in pieces, and an edit is decoded field by field, so memory depends on its contents, not on its
-//! length field.
+//! read in pieces, and an edit is decoded field by field, so memory depends on contents, not on a length.
 
 use super::edit::{Edit, ManifestState};
 use super::format::{
@@ -99,8 +98,7 @@ impl ManifestReader {
         Ok(is_sound.then_some(end))
     }
 
-    /// The edit from `at` to `end`; `None` when its payload is invalid. [`Error::UnknownCode`] for a later
-    /// version's.
+    /// The edit from `at` to `end`; `None` if its payload is invalid. [`Error::UnknownCode`] for a later one.
     pub fn edit(&mut self, at: u64, end: u64) -> Result<Option<Edit>> {
         let path = self.pieces.path().to_path_buf();
         let (mut edit, mut at) = (Edit::default(), at + EDIT_HEAD_BYTES as u64);

@@ -98,8 +98,7 @@ impl Memtable {
         self.ranges.load()
     }
 
-    /// Adds the hash of a prefix to the filter, before the [`insert`](Self::insert) of a key that has it
-    /// (I1).
+    /// Adds the hash of a prefix to the filter, before the [`insert`](Self::insert) of a key with it (I1).
     pub fn insert_prefix(&self, hash: u64) {
         self.filter.insert(hash);
     }

@@ -2,8 +2,7 @@
 //!
 //! 1. Every source is at its next entry, or before a segment that it has not opened. Then its position is
 //!    that segment's bound.
-//! 2. A binary heap orders the sources by (key, unopened first, newest first). Once opened, its top is the
-//!    current entry.
+//! 2. A heap orders the sources by key, unopened first, newest first. Its top, opened, is the current entry.
 //! 3. The *lead* is the number of further entries in the top's block that precede the entries of all other
 //!    sources. They follow without comparisons. A search that starts at the next entry and doubles its steps
 //!    finds the lead.
@@ -86,8 +85,7 @@ impl MergeCursor {
         if self.step_put() { Ok(true) } else { self.find_next() }
     }
 
-    /// The rest of [`advance_visible`](Self::advance_visible). Out of line, to keep the usual case short in
-    /// each caller.
+    /// The rest of [`advance_visible`](Self::advance_visible). Out of line, to keep callers short.
     #[inline(never)]
     fn find_next(&mut self) -> Result<bool> {
         let found = self.advance()?;
@@ -218,8 +216,7 @@ impl MergeCursor {
         self.settle()
     }
 
-    /// Opens the next segment, if one is due, and finds the lead. Returns whether there is an entry within
-    /// the end.
+    /// Opens the next segment, if due, and finds the lead. Returns whether an entry is within the end.
     fn settle(&mut self) -> Result<bool> {
         while !self.heap.is_empty() && !self.input(0).source.is_open() {
             self.advance_at(0)?;

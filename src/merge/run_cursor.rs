@@ -15,8 +15,7 @@ use std::sync::Arc;
 pub struct RunCursor {
     segments: RunWalk,
     pub(super) at: RunPosition,
-    /// Before a segment: precedes or equals, in the direction of the walk, every key that the walk meets in
-    /// it.
+    /// Before a segment: precedes or equals, in the walk's direction, every key that the walk meets in it.
     pub(super) first: Vec<u8>,
     direction: Direction,
     /// Where the walk begins in its first segment.

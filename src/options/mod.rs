@@ -157,9 +157,8 @@ impl Options {
     }
 
     /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders
-    /// choose keys and must not be able to force useless block reads. A store keeps the hash that it was
-    /// created with, no matter what later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns
-    /// it.
+    /// choose keys and must not force useless block reads. A store keeps the hash that it was created with,
+    /// no matter what later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns it.
     pub fn key_hash(mut self, key_hash: KeyHash) -> Self {
         self.key_hash = key_hash;
         self
@@ -189,8 +188,7 @@ impl Options {
         self
     }
 
-    /// Number of threads for flushing and compaction. Default 2; 2 to 64. One of them stays free for
-    /// flushing.
+    /// Number of threads for flushing and compaction. Default 2; 2 to 64. One stays free for flushing.
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = threads;
         self

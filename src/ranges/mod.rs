@@ -11,8 +11,7 @@ use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::LazyLock;
 
-/// A range of keys to delete, from `start` up to, but not including, `end`; without `end` up to the last key.
-/// Never empty.
+/// A range of keys to delete, from `start` to before `end`, or to the last key without one. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletedRange {
     /// The first key.
@@ -84,8 +83,7 @@ pub fn last_key() -> Bytes {
     LAST_KEY.clone()
 }
 
-/// Appends a segment's largest key: 0 for the [last key of all](last_key), otherwise 1 + its length and the
-/// key.
+/// Appends a segment's largest key: 0 for the [last key of all](last_key), else 1 + its length and the key.
 pub fn put_last_key(out: &mut Vec<u8>, key: &[u8]) {
     if *key == **LAST_KEY {
         out.put_varint(0)
@@ -307,8 +305,8 @@ impl RangeTombstones {
     }
 }
 
-/// Neighbouring keys that the same range tombstones delete, found around one key. Saves the search for the
-/// next keys.
+/// Neighbouring keys that the same range tombstones delete, around one key. Saves searching for the next
+/// keys.
 #[derive(Debug, Clone, Default)]
 pub struct Span {
     from: Vec<u8>,

@@ -19,8 +19,7 @@ const FRONT_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
 /// The most cache lines that [`Block::prefetch`] fetches: 4 KiB, a block of the default size.
 const PREFETCH_LINES: usize = 64;
-/// The most fingerprints that a search compares. In a larger block, it first searches the keys down to this
-/// many.
+/// The most fingerprints a search compares. In a larger block, it first searches keys down to this many.
 const FINGERPRINTS_MAX: usize = 256;
 
 impl Clone for Block {
@@ -34,8 +33,7 @@ impl Clone for Block {
 }
 
 impl Block {
-    /// Takes a decompressed payload, and checks every bound in it once, so that its rows can be read without
-    /// errors.
+    /// Takes a decompressed payload, and checks every bound in it once, so that reading rows cannot fail.
     pub fn parse(payload: Payload) -> Parsed<Self> {
         let header = BlockHeader::decode(&payload).ok_or("the data block is shorter than its header")?;
         if header.count == 0 || header.count as usize > payload.len() {
@@ -103,8 +101,8 @@ fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
     }
 }
 
-/// The rows of a block, read in place. Past the last row, keys and values are empty, and sequence numbers
-/// mean nothing.
+/// The rows of a block, read in place. Past the last row, keys and values are empty, sequence numbers
+/// arbitrary.
 #[derive(Default)]
 pub struct Rows {
     bytes: Arc<[u8]>,

@@ -3,8 +3,7 @@
 //! 1. The beginning of a payload says how long it is: the areas of a data block, the sequences of an lz4
 //!    block, the blocks of a zstd frame, the separators of an index, the keys of range tombstones and
 //!    properties. Nearly all other bytes contradict themselves at once.
-//! 2. Only then is a checksum computed, over the bytes up to that end. It covers the location, so no other
-//!    block matches.
+//! 2. Only then is a checksum computed, up to that end. It covers the location, so nothing else matches.
 
 use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::format::{
@@ -15,8 +14,7 @@ use crate::codec::Decoder;
 use crate::id::FileId;
 use crate::key::MAX_KEY_BYTES;
 
-/// How many offsets to skip, from the start of `bytes` on, because no block begins there. Stops before the
-/// last seven.
+/// How many offsets from the start of `bytes` on cannot begin a block. Stops before the last seven.
 pub fn offsets_without_block(bytes: &[u8]) -> usize {
     let may_begin = |number: &[u8]| {
         let number = number.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));

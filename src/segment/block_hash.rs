@@ -10,8 +10,7 @@ use std::hash::{BuildHasher, Hasher};
 const UNIT_BITS: u32 = 16;
 /// log2 of the part of a file that shares a slot: about a compressed block of the default size.
 const SLOT_BITS: u32 = 11;
-/// The table compares this many high bits of the hash before it compares keys. Neighbours must differ in
-/// them.
+/// The table compares this many high bits of the hash before the keys. Neighbours must differ there.
 const TAG_BITS: u32 = 7;
 
 /// Hashes the digest of a segment and an offset in it.

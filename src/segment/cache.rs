@@ -77,8 +77,7 @@ impl ReadsOfThread {
 pub(super) type SegmentIdentity = (FileId, u64);
 
 /// Decompressed and verified blocks, by segment and offset. Shares a byte budget with indexes and range
-/// tombstones outside the cache. One cache serves one store, since file numbers are unique only within a
-/// store.
+/// tombstones outside the cache. One cache serves one store, since file numbers are only unique there.
 pub struct BlockCache {
     blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, BlockHash, Recycling>,
     capacity: u64,
@@ -89,8 +88,7 @@ pub struct BlockCache {
     process: Process,
 }
 
-/// Bytes of indexes and range tombstones outside the cache. Cached blocks leave these free, up to their
-/// share.
+/// Bytes of indexes and range tombstones outside the cache. Blocks leave these free, up to their share.
 #[derive(Default)]
 struct IndexBytes {
     /// Of pinned partitions.
@@ -115,8 +113,7 @@ struct BlockWeight;
 #[derive(Clone)]
 struct Recycling;
 
-/// What an insertion has evicted: usually one block or two. Up to four are dropped after the cache is
-/// unlocked.
+/// What an insertion evicted: usually one block or two. Up to four are dropped after the cache is unlocked.
 #[derive(Default)]
 struct Evicted([Option<CachedBlock>; 4]);
 
@@ -129,8 +126,7 @@ const PINNED_BYTES_WITHOUT_CACHE: u64 = 64 << 20;
 /// Range tombstones also take at most a quarter, or this much if it is more: otherwise a lookup that finds a
 /// key would have to read them.
 const RANGES_BYTES_MIN: u64 = 1 << 20;
-/// The top indexes of open segments may take this much with any cache size: enough for 1000 segments of 64
-/// MiB.
+/// The top indexes of open segments may take this much with any cache size: enough for 1000 of 64 MiB.
 const OPEN_BYTES_MIN: u64 = 8 << 20;
 /// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;

@@ -62,8 +62,7 @@ struct OpenSlot {
 }
 
 impl OpenFiles {
-    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a block cache of
-    /// `cache_bytes`.
+    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a cache of `cache_bytes`.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, cache_bytes: u64, budget: usize) -> Self {
         let cache = Arc::new(BlockCache::new(cache_bytes));
         OpenFiles {
@@ -224,8 +223,7 @@ pub struct SegmentFile {
     slot: Arc<OpenSlot>,
     id: FileId,
     digest: u64,
-    /// The first version of the store without the segment; [`LIVE`] until then, and 0 if no version ever had
-    /// it.
+    /// The store's first version without the segment; [`LIVE`] until then, 0 if no version ever had it.
     gone_since: AtomicU64,
     /// Prevents another process from removing the store version that the file belongs to.
     held: OnceLock<Arc<dyn Any + Send + Sync>>,

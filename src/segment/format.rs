@@ -216,8 +216,7 @@ pub(super) fn padded_type(kind: Compression) -> u8 {
     kind as u8 | PADDED
 }
 
-/// Appends the type of a block, after padding that makes the block `padding` bytes longer; below two, there
-/// is none.
+/// Appends the type of a block, after padding that makes the block `padding` bytes longer; none below two.
 pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
     match padding.checked_sub(2) {
         None => block.put_u8(kind as u8),
@@ -365,7 +364,7 @@ impl Footer {
         }
         if footer.id != location.id {
             return Err(location
-                .damaged(format!("the footer is that of segment {}; was the file renamed?", footer.id)));
+                .damaged(format!("the footer belongs to segment {}; was the file renamed?", footer.id)));
         }
         if footer.top.end() != footer.properties.offset || footer.properties.end() != location.offset {
             return Err(location

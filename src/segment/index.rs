@@ -129,7 +129,7 @@ impl Index {
                 }
             };
             if !is_justified {
-                return Err("a separator or its block is longer than any writer makes it");
+                return Err("a separator or its block is too long");
             }
             if !ends.is_empty() && keys[last] >= keys[next.clone()] {
                 return Err("the separators are out of order");

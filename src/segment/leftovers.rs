@@ -157,7 +157,7 @@ mod tests {
         let paths: Vec<_> = (0..100).map(|id| segment(&fs, id)).collect();
         (0..100).for_each(|id| leftovers.remove(FileId(id), id + 1));
         let left = || paths.iter().filter(|path| fs.read(path).is_some()).count();
-        assert_eq!(left(), 60, "those that version 40 has");
+        assert_eq!(left(), 60, "those of version 40");
         let before = fs.ops_of(OpKind::Lock);
         leftovers.look_again();
         assert_eq!((left(), fs.ops_of(OpKind::Lock) - before), (60, 1));
@@ -181,9 +181,9 @@ mod tests {
         let looking = std::thread::spawn(move || looks.look_again());
         std::thread::sleep(Duration::from_millis(50)); // It is in the query now.
         let (asks, path) = (Arc::clone(&leftovers), segment(&fs, 2));
-        promptly("the look of another thread", move || asks.until_look(Instant::now()));
+        promptly("another thread's check", move || asks.until_look(Instant::now()));
         let removes = Arc::clone(&leftovers);
-        promptly("the removal of a file that nobody had", move || removes.remove(FileId(2), 0));
+        promptly("removal of a file that nobody holds", move || removes.remove(FileId(2), 0));
         assert!(fs.read(path).is_none());
         drop(held);
         looking.join().unwrap();

@@ -1,5 +1,4 @@
-//! Index partitions that an open segment keeps in memory, so that a point read searches them without a cache
-//! lookup.
+//! Index partitions that an open segment keeps in memory, so a point read needs no cache lookup for them.
 
 use super::cache::BlockCache;
 use super::index::Index;

@@ -174,8 +174,7 @@ impl Properties {
     /// Decodes the payload of the properties block at `location`.
     ///
     /// # Errors
-    /// [`Error::Corruption`], or [`Error::UnknownCode`] for a hash, a compression or a field of a newer
-    /// version.
+    /// [`Error::Corruption`], or [`Error::UnknownCode`] for a newer version's hash, compression or field.
     pub fn decode(location: Location<'_>, payload: &[u8]) -> Result<Self> {
         match Self::parse(payload) {
             Ok(properties) => Ok(properties),

@@ -6,8 +6,7 @@
 //! 3. After a damaged block that no index lists, the next one may start anywhere: every offset is tried, with
 //!    bounded effort.
 //! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow
-//!    the previous ones. Its fingerprints are not checked: the hash's key may be lost, and the rows get new
-//!    ones.
+//!    the previous ones. Its fingerprints are not checked: the hash key may be lost, and rows get new ones.
 
 use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
@@ -75,7 +74,7 @@ const READ_AGAIN_BYTES: usize = 1 << 20;
 
 /// Passes every readable row of segment `id` to `on_row`, in key order. `known` is its manifest entry. Rows
 /// whose number was only in a lost footer get the one in `known`, or else 1: they are not newer than
-/// anything. The search for blocks that no index lists looks in vain at `search_bytes` at most, and reduces
+/// anything. The search for blocks that no index lists looks in vain at `search_bytes` at most and reduces
 /// it.
 ///
 /// # Errors
@@ -147,8 +146,7 @@ pub fn salvage(
     Ok(salvaged)
 }
 
-/// The properties of segment `id`, with the number of its rows, if readable. Other parts of it may be
-/// damaged.
+/// The properties of segment `id`, with the number of its rows, if readable. Other parts may be damaged.
 pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Option<Properties> {
     let salvager = Salvager { file, id, effort: 0, last_key: None };
     salvager.tail(file.len().ok()?).properties
@@ -294,8 +292,8 @@ impl Salvager<'_> {
         found
     }
 
-    /// The rows of a data block; `None` if it is damaged or not a data block. Fails if this build cannot
-    /// decompress it.
+    /// The rows of a data block; `None` if it is damaged or not a data block. Fails if it cannot be
+    /// decompressed.
     fn data_block(&self, handle: BlockHandle) -> Result<Option<Rows>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));
         let unpacked =

@@ -20,8 +20,7 @@ pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
 pub type OnDamage<'a> = dyn FnMut(DamagedBlocks) -> Result<()> + 'a;
 
 impl Segment {
-    /// Reads the whole file, bypassing the cache, with memory for a few of its largest blocks, and checks
-    /// that
+    /// Reads the file, bypassing the cache, with memory for a few of its largest blocks, and checks that
     ///
     /// 1. footer, properties and top index are valid and unchanged since the segment was opened;
     /// 2. every block has a valid checksum and form, and every data block equals what the writer would
@@ -171,7 +170,7 @@ impl Verifier<'_, '_> {
         }
         let hasher = self.segment.store().hasher;
         if !rows.is_as_written(Some(hasher), &mut self.builder, &mut self.rebuilt) {
-            return Err(location.damaged("a data block in a form that no writer gives it"));
+            return Err(location.damaged("a data block that no writer would produce"));
         }
         Ok(())
     }

@@ -154,8 +154,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Counts range tombstones that begin before the next entry. Uncounted ones count as after the last
-    /// entry.
+    /// Counts range tombstones that begin before the next entry. Others count as after the last entry.
     pub fn pass_ranges(&mut self, count: u64) {
         self.properties.pass_ranges(count);
     }
@@ -188,8 +187,7 @@ impl SegmentWriter {
         Ok(SegmentSummary { file_bytes, ..summary })
     }
 
-    /// [`finish`](Self::finish), but without the footer, for rows that were all appended with sequence number
-    /// 0.
+    /// [`finish`](Self::finish), but without the footer, for rows all appended with sequence number 0.
     pub fn finish_unnumbered(mut self) -> Result<UnnumberedSegment> {
         let (footer, summary) = self.write_tail()?;
         if summary.max_seq > 0 || summary.ranges > 0 {

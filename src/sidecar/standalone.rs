@@ -41,8 +41,7 @@ pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Creates a file next to `path`. No lock protects its name, so a name that is taken belongs to somebody
-/// else.
+/// Creates a file next to `path`. No lock protects its name, so a taken name is somebody else's.
 fn create_temporary(path: &Path) -> Result<(PathBuf, Box<dyn AppendFile>)> {
     let mut number = 1;
     loop {
@@ -96,8 +95,7 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
             FileId(binding.segment)
         )));
     }
-    // Zeroed memory is only taken when written to: piece by piece, each after the previous one has matched
-    // its checksums.
+    // Zeroed memory is taken when written: piece by piece, each once the last has matched its checksums.
     let mut lines = Lines::zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
     let (seal, mut checksums) = (Seal::of(&page), Vec::new());
     for (number, piece) in lines.as_flattened_mut().chunks_mut(READ_BYTES).enumerate() {

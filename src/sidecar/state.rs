@@ -28,7 +28,7 @@ pub enum Residency {
     /// SIGBUS, which kills the process by default.** That happens if somebody truncates a `.filter` file of
     /// an open store (this crate never does), or if the disk fails to read the page. To avoid it, use
     /// [`Pinned`](Self::Pinned), or call [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then
-    /// answers "maybe" and is rebuilt. Only `Pinned` protects against truncation within a page, which raises
+    /// answers "maybe" and is rebuilt. Only `Pinned` protects against truncation within a page: that raises
     /// no signal.
     #[default]
     Mapped,
@@ -175,8 +175,7 @@ impl Sidecar {
         }
     }
 
-    /// A copy without a map, to replace this sidecar. It is mapped again when probed, and trusted group by
-    /// group.
+    /// A copy without a map, to replace this sidecar. Mapped again when probed, and trusted group by group.
     pub fn unmapped(&self) -> Self {
         let sidecar =
             Sidecar::new(&self.maps, self.path.clone(), self.facts.clone(), self.expect, self.residency);

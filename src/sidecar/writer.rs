@@ -11,8 +11,7 @@ use crate::id::TEMPORARY;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Size of one write, in lines: large enough for huge pages in the page cache, small enough to fail early on
-/// a full disk.
+/// Lines per write: enough for huge pages in the page cache, and few enough to fail early on a full disk.
 const WRITE_LINES: usize = (4 << 20) / LINE_BYTES;
 
 /// Builds a filter of all `hashes`, including those of `prefixes`, checks that it denies none of them, and
@@ -36,8 +35,8 @@ pub fn create(
     write(fs, path, &filter, hasher, binding, prefixes)
 }
 
-/// Writes a filter to `path`. Replaces an existing file by a rename, never in place. Returns the size of the
-/// file in bytes.
+/// Writes a filter to `path`. Replaces an existing file by a rename, never in place. Returns its size in
+/// bytes.
 ///
 /// The contents are durable on return, the name once the caller has synced the directory.
 ///

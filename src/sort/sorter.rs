@@ -66,8 +66,7 @@ impl<R: Record> ExternalSorter<R> {
         self.len() == 0
     }
 
-    /// Every distinct record in ascending order, with how often it was pushed. Call it again for another
-    /// pass.
+    /// Every distinct record in ascending order, with how often it was pushed. Call again for another pass.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) here and from the iterator.

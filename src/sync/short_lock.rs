@@ -114,8 +114,7 @@ impl<T> Drop for Hold<'_, T> {
 #[cfg(feature = "bench-support")]
 pub fn cpu_nanos() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is valid for writing. The C library's call, because callgrind fails on that of
-    // rustix.
+    // SAFETY: the structure is valid for writing. The C library's call, because callgrind fails on rustix's.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

@@ -15,8 +15,7 @@ pub(super) const MAX_BATCH_BYTES: usize = 1 << 30;
 /// The most bytes of ranges to delete, as stored in a segment. A memtable's must fit into one block.
 const MAX_RANGE_BYTES: usize = 32 << 20;
 
-/// Writes that are applied atomically: after a crash, all or none of them exist. Later operations override
-/// earlier ones.
+/// Writes that are applied atomically: after a crash, all or none exist. Later operations win.
 ///
 /// Limits ([`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES), 1 GiB in
 /// all) are checked when the batch is written.

@@ -134,8 +134,8 @@ pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
     LogReader::open(fs, path, 0)?.header()
 }
 
-/// Reads a log file through a window that moves forward. A record is read in full only once its checksum has
-/// matched.
+/// Reads a log file through a window that moves forward. A record is only read in full if its checksum
+/// matches.
 pub(super) struct LogReader {
     pieces: Pieces,
     pub len: u64,
@@ -289,7 +289,7 @@ impl LogReader {
             } else if may_be_torn {
                 Ok(LogEnd::Torn { offset })
             } else {
-                let what = "checksum mismatch in the last record, which was written whole: the log was damaged later; run `sidebloom \
+                let what = "checksum mismatch in the last record, which was fully written: the log was damaged later; run `sidebloom \
                             repair`";
                 Err(self.corruption(offset, what))
             };

@@ -43,8 +43,7 @@ pub enum LogStart {
 /// Looks for the start of a log.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`], and a file that cannot be opened. Damage and unreadable bytes are not
-/// errors.
+/// [`Error::UnsupportedVersion`], or a failed open. Damage and unreadable bytes are not errors.
 pub fn find_start(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64) -> Result<LogStart> {
     let mut log = LogReader::open_around_errors(fs, path, LogHeader::tag(id, store_id))?;
     let is_damaged = match log.header() {

@@ -65,7 +65,7 @@ pub enum Error {
         what: String,
     },
     /// The filter has a value that no reader of its format accepts, so it was not written.
-    #[error("the filter cannot be written, because nobody could read it: {why}")]
+    #[error("the filter cannot be written, because no reader would accept it: {why}")]
     Unencodable {
         /// What a reader would report.
         why: String,

@@ -102,8 +102,7 @@ impl KeyHasher {
         }
     }
 
-    /// The stored form: the code of the function, and the key. It may contain SipHash's secret key: write it
-    /// to files only.
+    /// The stored form: the function's code and key. Write it to files only: SipHash's key is secret.
     pub fn to_code(self) -> (u8, [u64; 2]) {
         let code = match self.function {
             KeyHash::Xxh3 => XXH3_64,
@@ -128,8 +127,7 @@ pub const XXH3_64: u8 = 1;
 /// The code of SipHash-1-3, with 64 or 128 bits, in every file format.
 pub const SIPHASH_1_3: u8 = 4;
 
-/// Whether a code belongs to no hash of this version or an earlier one, so that it must come from a newer
-/// one.
+/// Whether a code belongs to no hash of this version or an earlier one, so it must come from a newer one.
 pub fn is_newer_code(code: u8) -> bool {
     code > SIPHASH_1_3
 }

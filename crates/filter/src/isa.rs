@@ -29,8 +29,7 @@ impl Isa {
         detected.into_iter().flatten().map(Isa)
     }
 
-    /// The fastest instruction set. The standard library caches detection, but hot code should still keep
-    /// this.
+    /// The fastest instruction set. The standard library caches detection, but hot code should keep this.
     pub fn best() -> Isa {
         Isa::available().last().unwrap_or(Isa::SCALAR)
     }

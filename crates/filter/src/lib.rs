@@ -1,6 +1,5 @@
 //! Filters for approximate membership: has this key been added? The answer is [`Verdict::Absent`], which is
-//! certain, or [`Verdict::Maybe`], which is wrong for a small share of absent keys. No added key is ever
-//! absent.
+//! certain, or [`Verdict::Maybe`], which is wrong for a small share of absent keys. No added key is absent.
 //!
 //! ```
 //! use sidebloom_filter::{AnyFilter, FilterSpec, LineFilter, Verdict, Width};

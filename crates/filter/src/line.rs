@@ -15,7 +15,7 @@ pub const LINE_BYTES: usize = 64;
 /// The size of a line in bits.
 pub const LINE_BITS: usize = 8 * LINE_BYTES;
 
-/// The most lines of one filter (256 GiB). The line depends on a hash's high 32 bits, so the low 32 bits stay
+/// The most lines of one filter (256 GiB). The line depends on a hash's high 32 bits, so the low ones stay
 /// free.
 pub const MAX_LINES: u64 = 1 << 32;
 

@@ -194,8 +194,7 @@ fn is_bottom(live: &LiveSet, level: usize, smallest: &[u8], largest: &[u8]) -> b
         && !live.quarantined().iter().any(|s| s.overlaps(smallest, largest))
 }
 
-/// The `wanted` oldest level-0 segments, up to the limit of one merge, and those that must not stay above
-/// them.
+/// The oldest `wanted` level-0 segments, up to one merge's limit, and all that must not stay above them.
 fn level0_group(level0: &Segments, wanted: impl Fn(&LiveSegment) -> bool) -> Vec<LiveSegment> {
     let oldest_first = level0.iter().rev();
     let (mut group, mut rest) = (Vec::new(), Vec::new());
@@ -206,8 +205,7 @@ fn level0_group(level0: &Segments, wanted: impl Fn(&LiveSegment) -> bool) -> Vec
     with_bound(group, rest)
 }
 
-/// Adds every level-0 segment that must not stay above the group: one that overlaps it and has entries as
-/// old.
+/// Adds every level-0 segment that must not stay above the group, since it overlaps and has entries as old.
 pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>) -> Vec<LiveSegment> {
     loop {
         let Some((smallest, largest)) = hull(&group) else { return group };

@@ -123,8 +123,7 @@ fn a_segment_returns_from_quarantine_between_older_and_newer_ones() {
     });
 }
 
-/// Compacts a store with a segment that no writer produces: the error names the file, and the store stays
-/// writable (I5).
+/// Compacts a segment that no writer produces: the error names the file, and the store stays writable (I5).
 fn compaction_names(path: &std::path::Path, segment: &str) {
     let db = Db::open(path).unwrap();
     ["b", "y"].iter().for_each(|key| db.put(key, "new").unwrap());

@@ -1,8 +1,7 @@
 //! Manual compaction: turns a range of keys into one run without tombstones, in steps as small as those of
 //! background compactions.
 //!
-//! 1. It covers what was written before the call, by sequence number, so it finishes even if writes keep
-//!    coming.
+//! 1. It covers everything before the call, by sequence number, so it finishes while writes keep coming.
 //! 2. From the top down, it empties each level into the next: level 0 in groups, other levels segment by
 //!    segment, each with what it overlaps below. In the deepest level, it rewrites segments with tombstones.
 //!    Other segments there stay.

@@ -1,8 +1,7 @@
 //! Compaction: merges the inputs, keeps the newest entry of each key, writes the next level.
 //!
 //! Readers hold the segments that they started with, so a compaction keeps no old entries for them. It writes
-//! one entry per key, and a tombstone (of a key or a range) only if a deeper level may have an entry that it
-//! hides.
+//! one entry per key, and a tombstone (of a key or a range) only if a deeper level may have entries to hide.
 
 use super::Compactor;
 use super::compaction::{Compaction, CompactionKind};
@@ -106,8 +105,7 @@ impl Compactor {
         }
     }
 
-    /// Writes the merged segments; `false` if the store is closing. With `number`, all rows get that sequence
-    /// number.
+    /// Writes the merged segments; `false` if the store is closing. With `number`, all rows get that number.
     fn merge_into(
         &self,
         compaction: &Compaction,

@@ -117,7 +117,7 @@ fn a_write_that_waits_for_a_compaction_says_so() {
     assert_eq!(db.stats().write_stall, None);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| db.put("key", "last"));
-        eventually("it says so", || db.stats().write_stall == Some(WriteStall::Compaction));
+        eventually("it reports the stall", || db.stats().write_stall == Some(WriteStall::Compaction));
         let mut control = db.engine().shared.control.lock();
         control.compactions.running.retain(|running| *running != elsewhere);
         control.finished += 1;

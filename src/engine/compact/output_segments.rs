@@ -1,5 +1,4 @@
-//! The outputs of a compaction: segments of about equal size, and the remaining range tombstones, divided
-//! among them.
+//! The outputs of a compaction: segments of about equal size, with the remaining range tombstones.
 //!
 //! 1. A segment ends after its last entry and owns the range tombstones up to there; the next segment gets
 //!    the rest. So segments stay disjoint (I10), no matter how long a range is.

@@ -1,8 +1,8 @@
 //! Checkpoints: a second store made of hard links, or of copies where the file system has no links.
 //!
 //! Whoever creates and locks the target's `LOCK` file owns the directory. So of several checkpoints to one
-//! target, in any process, one succeeds; the others touch no file in it. Nobody opens a store there before it
-//! is complete.
+//! target, in any process, one succeeds; the others touch no file in it. Nobody opens an incomplete store
+//! there.
 
 use super::file_set::{FileSet, is_missing};
 use crate::engine::storage::names::LOCK;
@@ -17,8 +17,7 @@ const COPY_BYTES: usize = 1 << 20;
 
 impl FileSet {
     /// Links or copies the files into the new directory `target`. The manifest comes first, under a name that
-    /// neither `open` nor `repair` takes for a store. Renaming it comes last and turns the directory into a
-    /// store.
+    /// neither `open` nor `repair` takes for a store. Renaming it, last, turns the directory into a store.
     pub(crate) fn link_into(&self, target: &Path) -> Result<()> {
         let fs = &*self.fs;
         let target = &*fs.absolute(target)?;
@@ -147,8 +146,7 @@ impl Copy<'_> {
     }
 }
 
-/// Whether a link failed because the target is on another file system, has no hard links, or the file has too
-/// many names.
+/// Whether a link failed for a reason that a copy avoids: another file system, no hard links, too many names.
 fn has_no_links(kind: ErrorKind) -> bool {
     use ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
     matches!(kind, CrossesDevices | Unsupported | PermissionDenied | TooManyLinks)

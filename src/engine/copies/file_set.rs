@@ -10,8 +10,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The segments and sidecars of a store at one moment, and a manifest that names them. The files stay while
-/// this exists.
+/// A store's segments and sidecars at one moment, and their manifest. The files stay while this exists.
 ///
 /// To make a store, write the manifest to a directory under the name [`MANIFEST`](Self::MANIFEST), the files
 /// under their own names, and an empty file `LOCK`.
@@ -58,16 +57,14 @@ impl FileSet {
     /// The name of the manifest.
     pub const MANIFEST: &str = crate::manifest::MANIFEST;
 
-    /// The name of an incomplete copy's manifest. It is the first file in its directory, so neither `open`
-    /// nor `repair` takes the directory for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes
-    /// the copy.
+    /// An incomplete copy's manifest. It is the first file in its directory, so neither `open` nor `repair`
+    /// takes that for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
     pub const MANIFEST_OF_COPY: &str = crate::engine::storage::names::MANIFEST_OF_COPY;
 
     /// Refuses a directory with such a copy.
     ///
     /// # Errors
-    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it was never completed, and
-    /// [`Error::Io`].
+    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it is incomplete, and [`Error::Io`].
     pub fn refuse_unfinished_copy(fs: &dyn Fs, dir: &Path) -> Result<()> {
         crate::engine::storage::names::refuse_unfinished_copy(fs, dir, &fs.list(dir)?)
     }
@@ -149,8 +146,7 @@ pub(super) fn is_missing(error: &Error) -> bool {
 /// The files of what was flushed.
 pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
     let shared = publisher.shared();
-    // Nothing is published under this lock, so the view has exactly the segments of the state, and keeps
-    // their files.
+    // Nothing is published under this lock, so the view has the state's segments and keeps their files.
     let (state, live) = publisher.with_state(|state| (state.clone(), shared.live()))?;
     // The logs are not part of the set, and segments have everything up to the last number. File numbers
     // taken since do not count: the next process may take them again, and the version with them.

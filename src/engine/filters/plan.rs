@@ -62,8 +62,7 @@ impl FilterChoice {
     }
 }
 
-/// The smallest filter of any level. Computed once, because every background thread that looks for work plans
-/// the filters.
+/// The smallest filter of any level. Computed once: every background thread looking for work plans filters.
 fn smallest() -> FilterChoice {
     static SMALLEST: OnceLock<FilterChoice> = OnceLock::new();
     *SMALLEST.get_or_init(|| FilterChoice::bloom(SMALLEST_BITS))
@@ -103,8 +102,7 @@ struct LevelSize {
 }
 
 impl LevelSizes {
-    /// The sizes of the live set without the segments in `leaving`, whose filters have or will get these
-    /// prefixes.
+    /// The live set's sizes without the segments in `leaving`, whose filters have or will get these prefixes.
     pub fn of<'a>(
         live: &LiveSet,
         leaving: impl IntoIterator<Item = &'a LiveSegment>,

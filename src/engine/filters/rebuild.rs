@@ -19,8 +19,7 @@ pub struct RebuildReport {
     pub kept: u64,
     /// Quarantined segments, which are skipped because part of them cannot be read.
     pub quarantined: u64,
-    /// All segments. More than the three numbers above if the rebuild was stopped or compactions removed
-    /// segments.
+    /// All segments. More than the numbers above add up to, if the rebuild stopped or segments were removed.
     pub total: u64,
     /// Keys in the rebuilt segments, tombstones included.
     pub keys: u64,

@@ -6,8 +6,7 @@ use crate::manifest::SegmentMeta;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Segments that wait for new filters. One scan of all segments finds several; otherwise retuning would be
-/// quadratic.
+/// Segments that wait for new filters. One scan finds several; otherwise retuning would be quadratic.
 #[derive(Default)]
 pub(crate) struct Retunes {
     /// The plan that selected them. Another plan may select others.

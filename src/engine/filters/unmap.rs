@@ -13,8 +13,7 @@ use std::time::Duration;
 const UNMAP_WAIT: Duration = Duration::from_millis(20);
 
 impl FilterKeeper {
-    /// Makes room for maps: unmaps sidecars that were not probed since the last call, and others if that is
-    /// not enough.
+    /// Makes room for maps: unmaps sidecars that were not probed since the last call, and others if need be.
     pub fn unmap_cold(&self) {
         let live = self.shared.live();
         let mapped: Vec<&LiveSegment> = live

@@ -1,8 +1,7 @@
 //! The sidecars of a store that another process writes. The writer replaces them when it rebuilds filters,
 //! without a manifest edit.
 //!
-//! The replaced files would still give correct answers, but followers would no longer share the writer's
-//! filters.
+//! The replaced files would still give correct answers, but followers would not share the writer's filters.
 
 use crate::engine::storage::Storage;
 use crate::fs::Stamp;

@@ -84,8 +84,7 @@ impl FollowedLogs {
             }
             Ok(())
         })?;
-        // Logs after a gap are left out. A log without a header is being created, or was the last one before
-        // a crash.
+        // Skips logs after a gap. A log without a header is being created, or was the last before a crash.
         let last = outcome
             .last
             .map(|last| if last.read.is_some() { last.id } else { FileId(last.id.0.saturating_sub(1)) });

@@ -13,8 +13,7 @@
 //!    old number: compaction may have dropped what that number needs.
 //!
 //! If the manifest changes during a pass, the pass is repeated, because logs may have been flushed and
-//! removed ([`Follower::advance_to_now`]). Inconsistencies count as errors only if the manifest has not
-//! changed.
+//! removed ([`Follower::advance_to_now`]). Inconsistencies count as errors only if it has not changed.
 
 pub(crate) mod filters;
 pub(crate) mod logs;
@@ -224,7 +223,7 @@ impl Follower {
         if let Some(log) = at.logs.first_from(state.log_floor).filter(|log| *log < floor)
             && storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest
         {
-            // Flushed since the manifest was read: without it, visible rows would disappear until the next
+            // Flushed since the manifest was read: without it, visible rows would be gone until the next
             // pass.
             return Err(Error::io(
                 IoOp::Read,

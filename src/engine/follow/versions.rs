@@ -27,8 +27,7 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the locked file, which `named` finds at
-    /// `path`.
+    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the locked file, which `named` has at `path`.
     pub fn new(
         locks: Box<dyn ReaderLocks>,
         file: Option<u64>,
@@ -38,8 +37,7 @@ impl Versions {
         Arc::new(Versions { locks, process: Process::current(), file, path, named, held: Mutex::default() })
     }
 
-    /// Whether another store has replaced the opened one at its path. A store that was only moved is still
-    /// followed.
+    /// Whether another store has replaced the opened one at its path. A store that only moved is followed.
     pub fn is_replaced(&self) -> Result<bool> {
         let found = self.named.stamp(&self.path)?.map(|stamp| stamp.file);
         Ok(found.is_some() && found != self.file)

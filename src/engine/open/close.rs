@@ -3,8 +3,7 @@
 //! 1. Running compactions are abandoned and the background threads end.
 //! 2. A short log is synced and kept; a long one is flushed, so that the next open is quick. A clean close
 //!    after an open without writes changes no file.
-//! 3. A level 0 over its limit is merged, since a store that is never open for long would not get to it
-//!    otherwise.
+//! 3. A level 0 over its limit is merged, for stores that are never open long enough to do it otherwise.
 //!
 //! A process that was forked from the one that opened the store closes nothing (I13): see
 //! [`Process`](crate::fs::Process).

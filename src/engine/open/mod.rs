@@ -1,5 +1,4 @@
-//! Opening a store: lock, manifest, segments, logs, then the background threads. `recover.rs` does the
-//! recovery.
+//! Opening a store: lock, manifest, segments, logs, background threads. `recover.rs` has the recovery.
 
 pub(crate) mod close;
 pub(crate) mod recover;
@@ -32,8 +31,7 @@ use std::sync::Arc;
 /// Opens or creates the store in a directory.
 pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     options.validate()?;
-    // The working directory may change, and the directory may be moved: from here on, paths are only for
-    // messages.
+    // The working directory may change, and the directory may be moved: paths are only for messages now.
     let path = &*options.fs.absolute(path)?;
     let named = options.named_fs();
     let exists = is_store(&*named, path)?;
@@ -70,8 +68,7 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     }
     let fs = Arc::clone(&options.fs);
     if !is_store(&*fs, path)? {
-        // After a power cut, a manifest without the lock file would be a store that cannot be opened
-        // read-only.
+        // After a power cut, a manifest without the lock file would be a store that cannot open read-only.
         fs.sync_dir(path)?;
         create(&fs, path, options.key_hash)?;
     }

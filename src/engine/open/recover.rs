@@ -32,8 +32,7 @@ use std::sync::Arc;
 /// each read a probe.
 pub(crate) const LOG_KEPT_BYTES: usize = 1 << 20;
 
-/// This many memtables of a replay become segments at the size that the options give. An open store may hold
-/// that many.
+/// This many memtables of a replay become segments at the options' size. An open store may hold that many.
 const MEMTABLES_BY_OPTIONS: u32 = 3;
 /// Each later memtable is twice as large as the one before, up to this size in bytes, or to the size in the
 /// options if that is larger. So logs of a store that had larger memtables become a few segments, not

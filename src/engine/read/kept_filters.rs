@@ -1,6 +1,5 @@
 //! The filters that a thread used last, so that a missing key needs no atomic read-modify-write. Such an
-//! instruction would also stop the CPU from starting the next lookup while it waits for the lines of this
-//! one.
+//! instruction would also stop the CPU from starting the next lookup while it waits for this one's lines.
 //!
 //! 1. Each store counts its views. A thread keeps the filters of the last view that it used, with its number.
 //! 2. As long as the store's number is the same, these filters belong to the current view.

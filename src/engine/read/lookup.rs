@@ -143,8 +143,7 @@ impl Lookup<'_> {
                     return Ok(best);
                 }
                 let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) else { continue };
-                // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of
-                // any age.
+                // Runs are ordered newest first, except in a level 0 that `repair` filled in any order.
                 if best.as_ref().is_some_and(|found| segment.meta.max_seq <= found.seq) {
                     return Ok(best);
                 }
@@ -175,8 +174,7 @@ impl Lookup<'_> {
         if self.view.live.suspects(self.key.key).all(denies) { Verdict::Absent } else { Verdict::Maybe }
     }
 
-    /// A segment's filter's verdict. `None` if filters are off or the segment has no trustworthy sidecar
-    /// (I1).
+    /// A segment's filter's verdict. `None` if filters are off or no sidecar can be trusted (I1).
     fn ask(&self, segment: &LiveSegment, level: usize) -> Option<Verdict> {
         let sidecar = segment.sidecar.as_deref().filter(|_| self.view.filters.used.on)?;
         self.counted(sidecar.ask(self.key.hash)?, level)

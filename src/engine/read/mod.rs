@@ -195,8 +195,7 @@ impl Reader {
             let number = self.shared.current().number.load(Ordering::Acquire);
             let load = || Arc::clone(&self.shared.view().filters);
             let answer = kept_filters::with(self.shared.current().store, number, load, &ask);
-            // Filters of dropped memtables and segments deny everything. If one was dropped, the view changed
-            // before.
+            // Filters of dropped memtables and segments deny everything. The view changes before a drop.
             fence(Ordering::Acquire);
             if self.shared.current().number.load(Ordering::Relaxed) == number {
                 return answer;

@@ -1,8 +1,7 @@
-//! The filters of a [`View`](crate::engine::read::view::View): all that a missing key needs. They say where a
-//! key may be.
+//! The filters of a [`View`](crate::engine::read::view::View), which say where a key may be: all that a
+//! missing key needs.
 //!
-//! The loops over the runs call only the probes, so the CPU waits for the filter lines of several runs and
-//! keys at once.
+//! The loops over the runs call only the probes, so the CPU waits for several filter lines at once.
 
 use super::prefixes::PrefixDenials;
 use crate::engine::metrics::FilterCounters;
@@ -13,8 +12,7 @@ use crate::memtable::MemtableFilter;
 use crate::sidecar::Sidecar;
 use std::sync::Arc;
 
-/// Keys whose filter lines are prefetched together: about as many as the cache misses a core can have in
-/// flight.
+/// Keys whose filter lines are prefetched together: about the cache misses that a core can have in flight.
 pub(crate) const KEYS_AHEAD: usize = 16;
 const _: () = assert!(KEYS_AHEAD <= LevelCounts::MAX);
 
@@ -43,8 +41,8 @@ pub(crate) struct Filters {
     any_quarantined: bool,
 }
 
-/// The number of a run: of its group, and of the run in the group. One word, so that a [`Route`] is returned
-/// in registers.
+/// The number of a run: its group, and its place there. One word, so that a [`Route`] is returned in
+/// registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct RunNumber(u32);
 
@@ -192,8 +190,7 @@ impl Filters {
         denials.deny_all(segments.map(|fenced| fenced.sidecar.as_deref()))
     }
 
-    /// The first run that does not deny a key, or whose denial does not count because its filter's map has
-    /// faulted.
+    /// The first run that does not deny a key, or whose denial does not count because its map has faulted.
     #[cold]
     fn first_faulted(&self, key: HashedKey<'_>, maybe: Option<RunNumber>) -> Option<RunNumber> {
         let faulted = self.groups.iter().enumerate().find_map(|(number, group)| {

@@ -3,8 +3,7 @@
 //! 1. If two segments overlap and one has only newer entries than the other, the newer one goes above the
 //!    older one (I10). A read that finds a key in a level then need not look below it.
 //! 2. If two segments overlap and their ages interleave, both go to level 0, where reads and compactions
-//!    compare sequence numbers. So does everything newer that overlaps one of them, because nothing is above
-//!    level 0.
+//!    compare sequence numbers. So does everything newer that overlaps one of them: nothing is above level 0.
 //! 3. So do segments with entries that the logs may repeat: the next open writes these to level 0 again,
 //!    where they must not hide newer ones.
 //! 4. All others go as deep as that allows, counted from the deepest level that can hold all of them: a

@@ -48,8 +48,7 @@ impl Repair<'_> {
         self.next_id = FileId(next_free_id(&state, &self.names));
         let mut newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         for (id, error) in damaged {
-            // A segment without its end may be half of a flush: of older operations, it has only those with
-            // small keys.
+            // A segment without its end may be half of a flush: it lacks older operations with large keys.
             newest = newest.max(self.properties(id).map_or(0, |own| own.max_seq));
             metas.extend(self.rescue(id, None, header, error)?);
         }

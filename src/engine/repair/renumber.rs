@@ -1,5 +1,4 @@
-//! Renumbers the rows of a store whose sequence numbers are near their maximum, so that it takes writes
-//! again.
+//! Renumbers the rows of a store whose sequence numbers are near their maximum, so it takes writes again.
 //!
 //! 1. The store is opened as a writer would open it. The contents of its logs become a segment.
 //! 2. All segments are merged into one run, in which every row has number 1: each key exists once, and

@@ -23,8 +23,7 @@ pub struct RepairReport {
     pub rows_salvaged: u64,
     /// Unreadable data of damaged segments, in bytes.
     pub bytes_unreadable: u64,
-    /// The ranges where rows were lost. A key there may be missing, have an older value, or be back after its
-    /// deletion.
+    /// The ranges where rows were lost. A key there may be missing, outdated, or back after its deletion.
     pub lost: Vec<LostRange>,
     /// What was salvaged from damaged logs; `None` if they were intact.
     pub logs: Option<LogSalvage>,

@@ -156,8 +156,7 @@ impl Repair<'_> {
         let needed = self.files(FileKind::Wal).into_iter().find(|id| *id >= state.log_floor);
         let start = needed.map(|id| self.log_start(id, state.header.store_id)).transpose()?;
         match start {
-            // Operations in a segment that no manifest names prove that edits were lost. Otherwise, a log was
-            // lost.
+            // Operations in a segment that no manifest names prove lost edits. Otherwise, a log was lost.
             Some(LogStart::At(seq)) if seq > state.last_seq + 1 && self.has_newer_segment(&state) => {
                 let what =
                     format!("it ends at operation {}, but the first log begins at {seq}", state.last_seq);

@@ -39,8 +39,7 @@ pub(crate) struct Storage {
     pub first_own_id: FileId,
 }
 
-/// The segment files of a store that is being opened. `options.fs` now closes some of them when descriptors
-/// run out.
+/// The segment files of a store that is being opened. `options.fs` closes some when descriptors run out.
 pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
     let fs = Arc::clone(&options.fs);
     let files =
@@ -53,8 +52,7 @@ pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
 const KEPT_SEGMENTS_MAX: usize = 1024;
 
 impl Storage {
-    /// The files in `path`. New ones get numbers from `first_own_id` on. `work` is signalled when maps run
-    /// short.
+    /// The files in `path`. New ones get numbers from `first_own_id` on. Signals `work` when maps run short.
     pub fn new(
         path: &Path,
         options: Options,
@@ -91,8 +89,7 @@ impl Storage {
         self.options.filter_policy.is_on()
     }
 
-    /// How lookups use filters. A thread that stops reading keeps at most a fraction of the maps that the
-    /// options allow.
+    /// How lookups use filters. A thread that stops reading keeps at most a fraction of the allowed maps.
     pub fn filter_use(&self) -> FilterUse {
         let kept_max = KEPT_SEGMENTS_MAX.min(self.options.max_mapped_filters / 8);
         FilterUse { on: self.filters_on(), kept_max }

@@ -10,8 +10,7 @@ use std::path::{Path, PathBuf};
 /// Suffix of a file that a repair has set aside.
 pub(crate) const DAMAGED: &str = ".damaged";
 
-/// The manifest of an unfinished clone or checkpoint. It is the first file there, and gets its real name
-/// last.
+/// The manifest of an unfinished clone or checkpoint. It is the first file there, and is renamed last.
 pub(crate) const MANIFEST_OF_COPY: &str = "MANIFEST.copy";
 
 /// Whether the directory `path` has a manifest. `names` is its listing, from which a writer that just
@@ -48,8 +47,8 @@ pub(crate) fn is_of_a_store(name: &str) -> bool {
     name == LOCK || name == MANIFEST || is_unfinished(name) || FileKind::parse(name).is_some()
 }
 
-/// The smallest file number above all that are in use or were ever reserved. Ignores file numbers that would
-/// leave no room.
+/// The smallest file number above all that are in use or were ever reserved. Ignores files that leave no
+/// room.
 pub(crate) fn next_free_id(state: &ManifestState, names: &[String]) -> u64 {
     let ids = names.iter().filter_map(|name| FileKind::parse(name)).map(|(id, _)| id);
     let seen = ids.filter(|id| id.leaves_room()).map(|id| id.0 + 1).max();
@@ -58,7 +57,7 @@ pub(crate) fn next_free_id(state: &ManifestState, names: &[String]) -> u64 {
 
 /// The error for a file with a number that no store assigns.
 pub(crate) fn unusual_number(path: PathBuf) -> Error {
-    Error::corruption(path, 0, "no store gives a file such a large number; run `sidebloom repair`")
+    Error::corruption(path, 0, "no store assigns such a large file number; run `sidebloom repair`")
 }
 
 #[cfg(test)]

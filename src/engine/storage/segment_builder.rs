@@ -101,8 +101,7 @@ impl<'a> SegmentBuilder<'a> {
         Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
     }
 
-    /// Counts range tombstones that begin before the next entry. Uncounted ones count as after the last
-    /// entry.
+    /// Counts range tombstones that begin before the next entry. Others count as after the last entry.
     pub fn pass_ranges(&mut self, count: u64) {
         self.writer.pass_ranges(count);
     }
@@ -151,8 +150,7 @@ impl<'a> SegmentBuilder<'a> {
         Ok(self.finish_with(SegmentWriter::finish, SegmentSummary::clone, file)?.0)
     }
 
-    /// [`finish`](Self::finish), except for the number of its rows, which were appended with sequence number
-    /// 0.
+    /// [`finish`](Self::finish), except the number of its rows, which were appended with sequence number 0.
     pub fn finish_unnumbered(self) -> Result<(LiveSegment, UnnumberedSegment)> {
         self.finish_with(SegmentWriter::finish_unnumbered, |of| of.summary.clone(), SegmentFile::new)
     }

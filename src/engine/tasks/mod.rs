@@ -1,5 +1,4 @@
-//! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` handles errors and
-//! panics.
+//! The background threads. Each runs the most urgent task or sleeps. `failure.rs` handles errors and panics.
 
 pub(crate) mod queue;
 mod schedule;

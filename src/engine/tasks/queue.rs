@@ -1,5 +1,4 @@
-//! A queue that grows and shrinks in pieces, so that the time of a step under a lock does not depend on its
-//! length.
+//! A queue that grows and shrinks in pieces, so a step under a lock takes the same time at any length.
 
 use std::collections::VecDeque;
 

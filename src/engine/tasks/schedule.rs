@@ -49,8 +49,7 @@ impl Engine {
         }
     }
 
-    /// Whether a thread is free for a compaction. One stays free, so that no flush waits for a long
-    /// compaction.
+    /// Whether a thread is free for a compaction. One stays free, so no flush waits for a long compaction.
     fn may_compact(&self, control: &Control, now: Instant) -> bool {
         let spare = self.shared.storage.options.background_threads - 1;
         !self.shared.has_failed()

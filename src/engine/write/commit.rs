@@ -3,8 +3,7 @@
 //! 1. A writer queues its batch and waits for the `log` lock. The writer that gets it commits a group of
 //!    queued batches; the others in the group find their result.
 //! 2. The group is appended to the log at once, with one fdatasync if any batch asks for it.
-//! 3. Only then do its entries enter the memtable. The visible sequence number moves past the whole group at
-//!    once.
+//! 3. Only then do its entries enter the memtable. The visible sequence number moves past the group at once.
 
 use super::Writer;
 use super::log::{ActiveLog, EncodedBatch, Log, QueuedBatch, apply};

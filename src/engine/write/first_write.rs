@@ -57,8 +57,7 @@ impl Writer {
                 Ok(ActiveLog::new(writer, id, memtable, inherited.next_seq))
             }
             Err(error) => {
-                // Intact, but the manifest may or may not name it: the next attempt uses it, so none is left
-                // over.
+                // Intact, but the manifest may or may not name it: the next attempt uses it.
                 inherited.replacement = Some((id, writer));
                 Err(error)
             }
@@ -123,8 +122,7 @@ impl Writer {
 
     /// Removes the files that the manifest no longer needs.
     fn remove_unknown(&self, inherited: &InheritedLogs) {
-        // Another process may have read a later version than this one found: an edit that never reached the
-        // disk.
+        // Another process may have read a later version than this one found: an edit that was never synced.
         let version = self.publisher.with_state(|state| state.next_id.0).unwrap_or(u64::MAX);
         for name in &inherited.obsolete {
             tracing::info!(name, "removing an unknown file");
@@ -140,8 +138,7 @@ impl Writer {
     }
 }
 
-/// Copies the batches of earlier logs into a new one, with the gaps that a repair left between them, and
-/// syncs it.
+/// Copies the batches of earlier logs into a new one, with the gaps that a repair left, and syncs it.
 fn carry_over(writer: &mut LogWriter, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
     for consecutive in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
         let records = consecutive.iter().map(|(seq, payload, count)| LogRecord {

@@ -19,8 +19,7 @@ use std::time::Duration;
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
 impl Writer {
-    /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log still needed after
-    /// this.
+    /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log needed after this.
     pub fn flush_one(&self, table: &Arc<Memtable>, next_log: FileId) -> Result<()> {
         self.shared.check_writable()?;
         let policy = self.filters.policy();

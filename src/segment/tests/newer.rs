@@ -5,8 +5,7 @@ use super::*;
 use crate::segment::properties::PropertiesBuilder;
 use format::{BlockHandle, Location, TRAILER_BYTES};
 
-/// The error of a segment with one byte of a block changed, under the right checksum. Reading ends at the
-/// first error.
+/// The error for one changed byte of a block, under the right checksum. Reading ends at the first error.
 fn error_of(path: &Path, sound: &[u8], block: BlockHandle, at: usize, code: u8) -> Error {
     std::fs::write(path, forge(sound, block, at, code)).unwrap();
     let segment = match open(path, 0) {

@@ -75,8 +75,7 @@ impl Case {
         Sidecar::open(&maps(), &self.path, &EXPECT, residency)
     }
 
-    /// Opens and verifies like a store. No member may be denied at any point, no matter what happened to the
-    /// file.
+    /// Opens and verifies like a store. No member may be denied at all, whatever happened to the file.
     fn used(&self) -> Result<Sidecar, Unusable> {
         for order in [Residency::Pinned, Residency::Mapped] {
             let sidecar = self.open_as(order)?;

@@ -18,8 +18,7 @@ impl<const K: usize> Padded<K> {
     };
 }
 
-/// Defines `all_set`, compiled with `$features`, around the module's `eight`, which tests eight multipliers'
-/// bits.
+/// Defines `all_set`, compiled with `$features`, around the module's `eight`, which tests eight bits.
 macro_rules! all_set_by_eights {
     ($features:literal) => {
         #[inline]

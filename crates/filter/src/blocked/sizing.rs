@@ -26,8 +26,7 @@ pub const MIN_BITS_PER_KEY: f64 = 2.0;
 /// The most bits per key. With more, the filter is hardly smaller than the keys.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
-/// Rates below this are lost in the rounding of the alternating sum: 2^−53 times its largest binomial, plus a
-/// margin.
+/// Lower rates are lost in rounding the alternating sum: 2^−53 times its largest binomial, and a margin.
 const RATE_FLOOR: f64 = 1e-11;
 
 /// The false-positive rate (0 to 1) of `lines` lines that hold `keys` distinct keys with `k` bits each.

@@ -144,8 +144,7 @@ impl CountingBloom {
         self.counters().filter(|&counter| counter > 0).count() as u64
     }
 
-    /// The false-positive rate (0 to 1) of the current counters: the share of nonzero counters to the power
-    /// k.
+    /// The false-positive rate (0 to 1) of the current counters: share of nonzero counters to the power k.
     pub fn fpr(&self) -> f64 {
         (self.ones() as f64 / self.plan.shape.bits() as f64).powi(self.plan.shape.hashes() as i32)
     }
@@ -160,8 +159,7 @@ impl CountingBloom {
     pub fn expected_saturated(&self, keys: u64) -> f64 {
         let m = self.plan.shape.bits() as f64;
         let draws = keys as f64 * f64::from(self.plan.shape.hashes());
-        // Poisson with the same mean, with an error of the order 1/m. Each term is the previous one times
-        // λ/i.
+        // Poisson with the same mean; the error is of order 1/m. Each term is the previous one times λ/i.
         let mean = draws / m;
         let at_limit = (1..=u32::from(SATURATED)).fold((-mean).exp(), |p, i| p * mean / f64::from(i));
         let tail = (1..200u32).scan(at_limit, |p, i| {

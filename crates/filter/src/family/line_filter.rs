@@ -44,8 +44,7 @@ impl LineFilter {
         LineFilter::from_hashes(spec, &hashes, hasher)
     }
 
-    /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]), and checks that it denies none of
-    /// them.
+    /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]), and checks that it denies none.
     ///
     /// # Errors
     /// The errors of [`LineFilter::build`]; [`Error::SelfCheck`].
@@ -181,8 +180,7 @@ impl LineFilter {
     }
 }
 
-/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the best `k` falls as keys are
-/// added.
+/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the best `k` falls as it fills.
 fn blocked_capacity(lines: u64, k: u32) -> u64 {
     // At 2 bits per key, the minimum, k = 1 is the best.
     let (mut fits, mut full) = (1, (lines * LINE_BITS as u64 / 2).max(2));

@@ -8,8 +8,8 @@
 //! Values are points of a Poisson process of rate 2^−b, rounded down. With r = b − 1, which is used here, the
 //! high part of a gap is 2^b (e^2^−b − 1) / (√e − 1) on average: the sum over k ≥ 1 of the probability that
 //! the gap is k·2^r or more. A gap takes that plus b bits: b + 1.54 for large b, b + 1.6 for b = 4, and 3 for
-//! b = 1. (b + 1.58 with r = b.) No code takes less than b + 1.44. The high parts add up to less than 2n for
-//! any values.
+//! b = 1. With r = b it would be b + 1.58; no code takes less than b + 1.44. The high parts add up to less
+//! than 2n for any values.
 
 use crate::codec::uint_at;
 use std::ops::RangeInclusive;

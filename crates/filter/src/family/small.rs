@@ -67,8 +67,7 @@ impl SmallFilter {
     /// [`MAX_RATE_BITS`](Self::MAX_RATE_BITS)). Keys are hashed with `hasher`; a number is a seed for XXH3.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for other `rate_bits`, or more than [`MAX_KEYS`](Self::MAX_KEYS) distinct
-    /// ones.
+    /// [`Error::InvalidArgument`] for other `rate_bits`, or over [`MAX_KEYS`](Self::MAX_KEYS) distinct keys.
     pub fn build<K: AsRef<[u8]>>(
         rate_bits: u32,
         keys: impl IntoIterator<Item = K>,

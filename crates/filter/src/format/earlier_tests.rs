@@ -4,8 +4,7 @@ use super::*;
 use crate::error::Error;
 use header::READS;
 
-/// Header pages of a parity filter of three keys, without the zeros in the middle: the first 112 bytes and
-/// the CRC.
+/// Header pages of a parity filter of three keys, without the zeros in the middle: 112 bytes and the CRC.
 const PAGES: [(u32, &str, [u8; 4]); 3] = [
     (
         1,

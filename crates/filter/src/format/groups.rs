@@ -9,8 +9,7 @@ use crate::hash::{digest, digest_at};
 use crate::{LINE_BYTES, Line};
 
 /// Lines per checksum. A group fills one 4 KiB page of the file, so the first touch of a group costs one page
-/// and less than a microsecond. Larger groups would cost more and save little: checksums take 0.2 % of the
-/// lines.
+/// and less than a microsecond. Larger groups would cost more and save little: checksums take 0.2 %.
 pub const GROUP_LINES: usize = 64;
 /// Bytes per group; the last group may have fewer.
 pub const GROUP_BYTES: usize = GROUP_LINES * LINE_BYTES;

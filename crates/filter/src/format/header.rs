@@ -16,8 +16,8 @@
 //! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not a hash of the kind; above 4, a newer build wrote it |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
 //! | 15 | 1 | zero | | not 0 |
-//! | 16 | 8 | seed | seed of the key hash; for hash 4, the first half of its key | not that of the store: every answer would be wrong |
-//! | 24 | 8 | keys | number of hashes added, those of prefixes included | |
+//! | 16 | 8 | seed | seed of the key hash; for hash 4, the first half of its key | not the store's: every answer would be wrong |
+//! | 24 | 8 | keys | number of hashes added, including those of prefixes | |
 //! | 32 | 8 | lines | | 0, or more than [`MAX_LINES`] |
 //! | 40 | 8 | segment id | file number of the segment | not the expected one; not 0 while unbound |
 //! | 48 | 8 | segment digest | digest of the segment | not the expected one; not 0 while unbound |
@@ -151,7 +151,7 @@ impl Header {
         let page = self.page(WRITES);
         match Header::decode(&page) {
             Ok(decoded) if decoded == *self => Ok(page),
-            Ok(_) => Err(Error::Unencodable { why: "it would be read as another one".into() }),
+            Ok(_) => Err(Error::Unencodable { why: "it would be read back differently".into() }),
             Err(error) => Err(Error::Unencodable { why: error.to_string() }),
         }
     }

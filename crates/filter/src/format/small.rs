@@ -9,7 +9,7 @@
 //! | | varint | keys | n, the number of values | more than 65,536 |
 //! | | 1 | rate bits | b: the values are below n·2^b | not 1 to 32 |
 //! | | varint | length | of the coded values, in bytes | impossible for n and b |
-//! | | length | coded values | in ascending order, coded by their gaps (`family/rice.rs`); keys may share one, which is then there for each | not n values below n·2^b, or anything but zero bits behind them |
+//! | | length | coded values | in ascending order, coded by their gaps (`family/rice.rs`); keys may share one, which then occurs once per key | not n values below n·2^b, or nonzero bits after them |
 //! | | 4 | checksum | CRC-32 of all bytes before it | does not match |
 //!
 //! Integers are little-endian; a varint has at most 3 bytes here. A filter has exactly one encoding: anything

@@ -83,9 +83,8 @@ fn i6_every_flipped_bit_and_every_cut_of_a_stream_is_refused() {
     }
 }
 
-/// Impossible fields and other encodings of the same values are refused, even with correct checksums. The
-/// fields of a filter of ten keys at b = 8 and a seed: keys at 14, rate bits at 15, length at 16, values from
-/// 17.
+/// Impossible fields and other encodings of the values are refused, even with correct checksums. The fields
+/// of a filter of ten keys at b = 8 and a seed: keys at 14, rate bits at 15, length at 16, values from 17.
 #[test]
 fn i6_impossible_fields_and_other_encodings_are_refused() {
     let whole = encode(&small(10, 8, 7.into()));

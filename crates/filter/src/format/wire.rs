@@ -11,14 +11,13 @@
 //! The stream of a small filter is different and has its own magic ([`super::small`]).
 //!
 //! A block is its length on the wire (4 bytes), then that many bytes. If the length equals that of the lines,
-//! the bytes are the lines. If it is less, they are coded by an order-0 rANS coder (`rans.rs`). Greater is
+//! the bytes are the lines. If it is less, they are rANS-coded, order 0 (`rans.rs`). A greater one is
 //! invalid.
 //!
 //! Compression pays off for filters that are far from half full: Bloom filters with fewer positions and more
 //! bits than the optimum for their memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are
 //! still filling up, and counting filters. A full Bloom filter with the best `k` and a parity filter are
-//! random bits, which cannot be compressed. Measured on 1 MiB, in per cent of it; about 100 MB/s in both
-//! directions:
+//! random bits, which cannot be compressed. Per cent of 1 MiB; about 100 MB/s in both directions:
 //!
 //! | fill | entropy | here | zstd -3 | zstd -19 | lz4 |
 //! |---|---|---|---|---|---|

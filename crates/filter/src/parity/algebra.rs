@@ -32,8 +32,7 @@ pub(super) trait Algebra {
 
     /// Makes the pivot of each of the first `count` rows, its lowest unknown, zero in the other rows of its
     /// chunk and in the chunks below. Rows from `count` to the end of its chunk are zero. Returns the number
-    /// of rows before the first contradiction, where only the right side is left. There are no pivots from
-    /// there on.
+    /// of rows before the first contradiction, where only the right side is left. Later rows have no pivot.
     fn eliminate<const W: usize>(matrix: &mut Matrix, count: usize) -> usize;
 }
 
@@ -130,8 +129,7 @@ impl Matrix {
         solved
     }
 
-    /// The unknowns that solve the first `count` rows, after their elimination. Unknowns without a pivot are
-    /// zero.
+    /// The unknowns that solve the first `count` rows, after their elimination. All but the pivots are zero.
     #[inline(always)]
     pub fn substitute<const W: usize>(&self, count: usize) -> [u64; W] {
         let mut solution = [0; W];

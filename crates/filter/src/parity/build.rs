@@ -156,7 +156,6 @@ impl LevelBuilder<'_> {
 
 /// [`LineBuilder::build`] on an instruction set.
 fn build_line<L: Layout>(isa: Isa, line: &mut LineBuilder, members: &[u64], count: u32) -> (Words, usize) {
-    // SAFETY: an `Isa` exists only where detection found its instruction set, which this function is compiled
-    // for.
+    // SAFETY: an `Isa` proves that the CPU has its instruction set, which this function is compiled for.
     on_isa!(isa, module => unsafe { module::build_line::<L>(line, members, count) })
 }

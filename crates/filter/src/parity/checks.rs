@@ -39,8 +39,7 @@ const fn per_word<L: Layout>() -> usize {
     (u64::BITS as usize - 1 - L::SPARE.len()) / L::LANES
 }
 
-/// The most null vectors of use. With 16 lanes, lines have few keys, and a second word would take too long
-/// for each.
+/// The most null vectors of use. With 16 lanes, lines have few keys, and a second word would take too long.
 pub(super) const fn most_null_vectors<L: Layout>() -> usize {
     let (unknowns, words) = (MAX_UNKNOWNS / L::LANES, if L::LANES > 12 { 1 } else { MAX_WORDS });
     if unknowns < words * per_word::<L>() { unknowns } else { words * per_word::<L>() }

@@ -2,8 +2,8 @@
 
 /// Defines the functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the builder, compiled with
 /// `$features`. The module provides `control`, the control byte of a line; `fits`, whether its first lanes
-/// satisfy an equation; `rest`, its own version of [`fits_wholly`](super::rest::fits_wholly); and `Steps`,
-/// for builds.
+/// satisfy an equation; `rest`, its version of [`fits_wholly`](super::rest::fits_wholly); and `Steps`, to
+/// build.
 macro_rules! entry_points {
     ($($features:literal)?) => {
         /// Whether the first lanes of a line deny a hash that its threshold does not bump to the next level.
@@ -20,7 +20,7 @@ macro_rules! entry_points {
                 && !super::control::is_bumped::<L>(control(line), place)
         }
 
-        /// `rest`, out of line. (Callers end with this call and pass everything in registers, so they need no
+        /// `rest`, out of line. (Callers end with this call and pass all in registers, so they need no
         /// stack.)
         ///
         /// # Safety
@@ -67,8 +67,7 @@ macro_rules! entry_points {
             super::walk::probe(lines, hash, kind, ask, lower)
         }
 
-        /// [`contains`] for many hashes. All verdicts must be [`Maybe`]($crate::verdict::Verdict::Maybe)
-        /// before.
+        /// [`contains`] for many hashes. All verdicts are [`Maybe`]($crate::verdict::Verdict::Maybe) before.
         ///
         /// # Safety
         /// Same as [`contains`].

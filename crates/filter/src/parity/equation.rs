@@ -15,8 +15,8 @@ pub(super) const MAX_CHECKS: usize = 4;
 pub(super) const CHECKS_AT: usize = 32;
 const HIGH_ROWS_AT: usize = 64 - MAX_LANES - 9;
 
-/// A hash with the parts of its equations that all widths share, so that a lookup in several filters computes
-/// them once.
+/// A hash with the parts of its equations that all widths share, computed once for a lookup in several
+/// filters.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct ProbeHash {

@@ -58,8 +58,7 @@ pub(super) trait Layout {
     fn fits_first(words: &Words, equation: &Equation) -> bool;
     /// Whether the other lanes satisfy it, in words without control bits.
     fn fits_rest(words: &Words, equation: &Equation) -> bool;
-    /// The parities of the other lanes, the ninth lowest, from those of the first and second pieces in the
-    /// words.
+    /// The parities of the other lanes, the ninth lowest, from the first and second pieces in the words.
     fn parities_of_rest(of_pieces: [u32; 2]) -> u32;
     /// The line. Bit `j` of `control` becomes bit 63 of word `j`.
     fn assemble(lanes: &Lanes, control: u32) -> Words;
@@ -90,8 +89,7 @@ fn control_bit(control: u32, word: usize) -> u64 {
     u64::from(control >> word & 1) << WORD_BITS
 }
 
-/// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, down to a byte per
-/// word.
+/// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, to a byte per word.
 #[inline(always)]
 fn parities_of(words: Words) -> u32 {
     let pairs: [u64; 4] = std::array::from_fn(|i| fold(words[i], words[i + 4], 32, 0xffff_ffff));

@@ -44,8 +44,7 @@
 //! add little to the cost of a miss.
 //!
 //! # The control byte
-//! Bit 63 of the eight words, word 0 lowest. With t the threshold, q the quota in sixteenths, and s from 0 to
-//! 3:
+//! Bit 63 of the eight words, word 0 lowest. With t the threshold, q the quota in sixteenths, and s 0 to 3:
 //!
 //! | byte | t | q |
 //! |---|---|---|
@@ -57,8 +56,7 @@
 //! checks, and one more if u ≥ 1 − (q mod 16) / 16.
 //!
 //! # Where the bits are
-//! With `w0` … `w7` the little-endian words of a line, bits numbered from 0, and bit 63 of each in the
-//! control byte:
+//! With `w0` … `w7` the little-endian words of a line, bits numbered from 0, and bit 63 of each for control:
 //!
 //! | L × R | lanes 0 to 7 | the other rows |
 //! |---|---|---|
@@ -70,8 +68,7 @@
 //! | 12 × 42 | bits 0 to 41 of `wj` | lane 8 + i: bits 42 to 62 of `w(2i)`, then of `w(2i+1)` |
 //! | 16 × 31 | bits 0 to 30 of `wj` | lane 8 + i: bits 31 to 61 of `wi` |
 //!
-//! Left-over bits (4 with 10 lanes, 9 with 11, 8 with 16) belong to no lane. Checks read them like all
-//! others.
+//! Left-over bits (4 with 10 lanes, 9 with 11, 8 with 16) belong to no lane. Checks read them like others.
 //!
 //! # From a hash to its equations
 //! For a level of n lines, the line is the high word of hash × n, and the place is its *low* word. Within a
@@ -84,7 +81,7 @@
 //! `equation.rs`.
 //!
 //! # Measured
-//! Sizes and rates for 1 million and for 100 million keys, including all levels, as printed by
+//! Sizes and rates for 1 million and for 100 million keys, including all levels, from
 //! `sidebloom filter table --kind parity` and `sidebloom filter table --kind parity --keys 100000000`. The
 //! rate comes from the lines themselves; the tests compare it with probes. The bound is log2(1 / rate) bits
 //! per key.

@@ -5,8 +5,7 @@ use super::equation::{CHECKS_AT, Products, passes};
 use super::layout::{Layout, Pieces, WORD_BITS, WORDS, Words, mask, words_of};
 use crate::line::Line;
 
-/// Whether a line whose first lanes satisfy the equation also satisfies the rest, and passes the key's
-/// checks.
+/// Whether a line whose first lanes satisfy the equation also satisfies the rest and the key's checks.
 #[inline(always)]
 pub(super) fn fits_wholly<L: Layout>(line: &Line, products: Products, place: u64, control: u32) -> bool {
     let words = words_of(line).map(|word| word & mask(WORD_BITS));
@@ -36,8 +35,7 @@ pub(super) const fn read_by_rest<L: Layout>() -> Words {
     masks
 }
 
-/// [`fits_wholly`] in vectors. Computes unneeded checks, because the number of a key's checks is hard to
-/// predict.
+/// [`fits_wholly`] in vectors. Computes unneeded checks, because their number is hard to predict.
 #[inline(always)]
 pub(super) fn vectors_fit_wholly<L: Layout>(
     words: &impl Vectors,

@@ -28,8 +28,7 @@ pub trait SortHashes: Sized {
     /// The sorter's errors.
     fn distinct(&mut self) -> Result<u64, Self::Error>;
 
-    /// Passes every distinct hash to `each` once, in ascending pieces: each piece is sorted and above the
-    /// previous one.
+    /// Passes every distinct hash to `each` once, in ascending pieces: each is sorted and above the last.
     ///
     /// # Errors
     /// The sorter's errors, and those of `each`, which stop the iteration.
@@ -142,8 +141,7 @@ fn bits_for(buckets: usize) -> u32 {
     buckets.next_power_of_two().ilog2().max(1)
 }
 
-/// Moves the hashes into 2^`bits` buckets, by the bits after the first `skipped`. Returns the ends of the
-/// buckets.
+/// Moves the hashes into 2^`bits` buckets, by the bits after the first `skipped`. Returns their ends.
 fn scatter(from: &[u64], to: &mut [u64], skipped: u32, bits: u32, ends: &mut Vec<u64>) -> Result<()> {
     let bucket_of = |hash: u64| (hash << skipped >> (u64::BITS - bits)) as usize;
     ends.clear();

@@ -1,5 +1,4 @@
-//! The probe, level by level. `ask` says whether a line may hold a hash with a place; `None` if the line
-//! bumps it.
+//! The probe, level by level. `ask` says whether a line may hold a hash with a place; `None` if it is bumped.
 
 use super::equation::{next_level, place as place_of};
 use crate::kind::FilterKind;

@@ -76,9 +76,8 @@ impl Width {
         }
     }
 
-    /// The number of lines in all levels of a filter for this many keys, with this many keys per line on
-    /// average. Real filters have a few lines more or less, because their hashes decide how many keys a level
-    /// bumps.
+    /// Number of lines in all levels of a filter for this many keys, with this many keys per line on average.
+    /// Real filters have a few lines more or less, because their hashes decide how many keys a level bumps.
     pub fn expected_lines(self, keys: u64, keys_per_line: f64) -> u64 {
         let roomier = (self.keys_per_line() / keys_per_line - 1.0).max(0.0);
         let (bumped, decay) = self.bumped();

@@ -29,8 +29,7 @@ const FIXED: u8 = 1;
 const DELIMITED: u8 = 2;
 
 impl PrefixExtractor {
-    /// The longest fixed prefix in bytes, and the largest number of delimiters: the size of a store's largest
-    /// key.
+    /// The longest fixed prefix in bytes, and the largest number of delimiters: the size of the largest key.
     pub const MAX: usize = 64 << 10;
 
     /// The first `bytes` bytes, 1 to [`MAX`](Self::MAX). Shorter keys are outside the domain.
@@ -50,8 +49,7 @@ impl PrefixExtractor {
         [PrefixExtractor::delimited(delimiter, 1), PrefixExtractor::delimited(delimiter, 2)]
     }
 
-    /// The prefix of a key; `None` if the key is outside the domain. All keys that start with it have the
-    /// same prefix.
+    /// The prefix of a key; `None` if the key is outside the domain. All keys that start with it share it.
     #[inline]
     pub fn extract<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         match self.0 {

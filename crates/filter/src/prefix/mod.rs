@@ -2,8 +2,7 @@
 //!
 //! A [`PrefixExtractor`] says which prefix a key has. A filter over sorted keys gets each distinct prefix
 //! once ([`DistinctPrefixes`]). A range whose keys all have one prefix probes for it ([`PrefixQuery`]). The
-//! filter must tell which extractors it was built with ([`PrefixSet`]): it knows nothing about other
-//! prefixes.
+//! filter must tell which extractors it was built with ([`PrefixSet`]): it knows nothing of others.
 
 mod distinct;
 mod extractor;

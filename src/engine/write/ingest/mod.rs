@@ -36,8 +36,8 @@ const LEVEL: u8 = 1;
 const UNNUMBERED: Seq = 0;
 
 impl Writer {
-    /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held
-    /// while it runs.
+    /// All rows become visible at once. `rows` is the caller's code and may use the store, so it runs without
+    /// a lock.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,

@@ -1,10 +1,9 @@
-//! Segments of ingested rows before they are published: complete, except for the sequence number of their
-//! rows.
+//! Segments of ingested rows before they are published: complete, except for their rows' sequence number.
 //!
 //! The number is only known at publication, which must not wait for gigabytes to be rewritten. So the blocks
-//! have none, and the number is in the footer, 56 bytes that are appended last (`segment/format.rs`). Until
-//! then a segment has an obsolete segment's name: a repair leaves it out, and the next open removes what a
-//! crash left.
+//! have none, and the number is in the footer, 56 bytes appended last (`segment/format.rs`). Until then a
+//! segment has an obsolete segment's name: a repair leaves it out, and the next open removes what a crash
+//! left.
 
 use crate::engine::filters::FilterKeeper;
 use crate::engine::storage::segment_builder::{SegmentBuilder, UnpublishedSegments};
@@ -17,8 +16,7 @@ use crate::segment::UnnumberedSegment;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How many segments are open at a time while they get their number. Journaling file systems sync them
-/// together.
+/// How many segments are open while they get their number. Journaling file systems sync them together.
 const OPEN_MAX: usize = 32;
 
 /// Call order: `push* number`. Removes the files if dropped before that.

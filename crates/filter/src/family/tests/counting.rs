@@ -53,7 +53,7 @@ fn a_saturated_counter_never_goes_down() {
 
 #[test]
 fn overflow_prediction_is_fan_s_and_matches_small_counters() {
-    // Full, at the best k, counters reach 16 with probability 1.37e-15 (Fan et al.); 15 is about 23 times as
+    // Full, at the best k, counters reach 16 with probability 1.37e-15 (Fan et al.); 15 is 23 times as
     // likely.
     let filter = CountingBloom::new(1_000_000, 0.01).unwrap();
     let each = filter.expected_saturated(filter.plan().capacity()) / filter.plan().shape.bits() as f64;

@@ -28,8 +28,7 @@ fn shapes_are_whole_lines_hardly_larger_than_asked_for_and_fold() {
     }
 }
 
-/// The number of distinct bits set by all draws of the members, one draw at a time; then the k draws of the
-/// probe.
+/// Distinct bits set by all draws of the members, one draw at a time; then the k draws of the probe.
 fn fpr_by_stepping(keys: u64, bits: usize, k: u32) -> f64 {
     let mut set = vec![0.0; bits + 1];
     set[0] = 1.0;

@@ -88,8 +88,7 @@ fn roomier_lines_take_the_expected_size_and_lower_the_rate() {
     }
 }
 
-/// The requirements, per width: bits per key, and bits per key in multiples of log2(1 / false-positive rate),
-/// all at most.
+/// Per width, the most bits per key, also in multiples of log2(1 / false-positive rate).
 const AIMS: [(Width, f64, f64); 7] = [
     (Width::Seven, 7.7, 1.05),
     (Width::Eight, 8.9, 1.05),
