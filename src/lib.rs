@@ -38,8 +38,8 @@
 //!
 //! # Invariants (tests name them by number)
 //! - **I1** No false negative. A sidecar is trusted only if its header is valid, it is bound to its segment,
-//!   and the checksum of the probed group of 64 lines was verified in this map. Otherwise the answer is
-//!   "maybe".
+//!   and the checksum of the probed group of 64 lines was verified since it was mapped. Otherwise the answer
+//!   is "maybe".
 //! - **I2** A filter is derived data. Without sidecars, or with damaged ones, every answer is the same, and a
 //!   background thread rebuilds them. Failing to write a sidecar stops no write.
 //! - **I3** Retuning never rewrites data. [`Db::rebuild_filters`] only writes sidecars.

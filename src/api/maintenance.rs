@@ -24,7 +24,7 @@ impl Db {
         self.compact_range(..)
     }
 
-    /// Like [`compact`](Self::compact), but only for segments with keys in a range. An empty one does
+    /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range does
     /// nothing.
     ///
     /// # Errors

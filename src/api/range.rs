@@ -93,8 +93,8 @@ impl Range {
         self.next_back().transpose()
     }
 
-    /// Iterates over the keys alone, from the current position. Reads no values, so it is faster for large
-    /// ones.
+    /// Iterates over the keys alone, from the current position. Reads no values, so it is faster where they
+    /// are large.
     pub fn keys(mut self) -> Keys {
         self.access = Access::Keys;
         Keys(self)

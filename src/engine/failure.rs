@@ -114,7 +114,7 @@ impl Shared {
             .ok()
     }
 
-    /// Runs part of a write. A panic may leave the memtable short of the log, so it makes the store
+    /// Runs part of a write. A panic may leave the memtable without what the log has, so it makes the store
     /// read-only.
     pub fn poison_on_panic<T>(&self, part: impl FnOnce() -> T) -> T {
         let armed = PoisonOnDrop(self);

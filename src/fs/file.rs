@@ -8,7 +8,7 @@ use std::path::Path;
 pub trait AppendFile: Send + Debug {
     /// Appends all of `bytes`. After an error the end of the file is unknown; do not append again.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Makes all appended bytes durable (fdatasync). After an error it is unknown; do not sync again.
+    /// Makes all appended bytes durable (fdatasync). On error, the outcome is unknown; do not sync again.
     fn sync(&mut self) -> Result<()>;
 }
 

@@ -120,8 +120,8 @@ impl Guard {
     }
 
     /// Makes every answer "maybe", for all handles to this guard, until [`resume`](Self::resume). For a
-    /// caller that learns that the guard may lack rows and will [`refresh`](Self::refresh) it. Only in
-    /// memory.
+    /// caller that learns that the guard may lack rows and will [`refresh`](Self::refresh) it. Not stored on
+    /// disk.
     pub fn suspend(&self) {
         self.shared.suspended.store(true, Ordering::Release);
     }

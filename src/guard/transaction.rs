@@ -45,7 +45,8 @@ impl Transaction<'_> {
     ///
     /// Call it for every key that the database sets, even one that the guard knows ([`Guard::contains`]). The
     /// guard may know it needlessly, and a [`refresh`](Guard::refresh) that read the database without it
-    /// learns of it only here. After a [`remove`](Self::remove) of the same key here, the key stays.
+    /// learns of it only here. After a [`remove`](Self::remove) of the same key in this transaction, the key
+    /// stays.
     ///
     /// Writers of the same key must run one after the other: each holds its own lock from this call until
     /// [`commit`](Self::commit) has returned. A key counts once, so an earlier writer's removal could

@@ -55,7 +55,8 @@ impl Guard {
     /// Inserts a key unless it exists. Returns whether it is new: if several threads insert the same key,
     /// exactly one gets `true`.
     ///
-    /// For a guard that is itself a set of keys. For database rows, use [`insert`](Self::insert).
+    /// For a guard that is itself a set of keys. For database rows, use [`insert`](Self::insert), which
+    /// counts.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).

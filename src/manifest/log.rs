@@ -33,7 +33,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Makes `dir` a store with the state `initial`. Durable on return; until then, this is not a store.
+    /// Makes `dir` a store with the state `initial`. Durable on return; until then, it is not a store.
     pub fn create(fs: Arc<dyn Fs>, dir: &Path, initial: &ManifestState) -> Result<Self> {
         let mut manifest = Self::unwritten(fs, dir, initial);
         manifest.rewrite(initial)?;

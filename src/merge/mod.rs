@@ -2,7 +2,8 @@
 //!
 //! 1. Every source is at its next entry, or before a segment that it has not opened. Then its position is
 //!    that segment's bound.
-//! 2. A heap orders the sources by key, unopened first, newest first. Its top, opened, is the current entry.
+//! 2. A heap orders sources by (key, unopened first, newest first). Once opened, its top is the current
+//!    entry.
 //! 3. The *lead* is the number of further entries in the top's block that precede the entries of all other
 //!    sources. They follow without comparisons. A search that starts at the next entry and doubles its steps
 //!    finds the lead.

@@ -23,8 +23,8 @@ pub struct SkippedKeys {
     /// The reason, with the file, the offset and the keys.
     pub error: Error,
     /// The keys that may be missing from the range. There may be none. Pass them to
-    /// [`Db::range`](crate::Db::range), or to [`Db::delete_range`](crate::Db::delete_range) before writing
-    /// them.
+    /// [`Db::range`](crate::Db::range), or to [`Db::delete_range`](crate::Db::delete_range) before you write
+    /// them again.
     pub keys: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     /// How many blocks cannot be read; `None` if unknown.
     pub blocks: Option<u64>,
@@ -45,8 +45,8 @@ impl Skipped {
         lock(&self.0).is_empty()
     }
 
-    /// What was skipped, by file and then by key. Consecutive blocks count once, even if both ends have met
-    /// them.
+    /// What was skipped, by file and then by key. Consecutive blocks count once, even if both ends of a range
+    /// have met them.
     pub fn keys(&self) -> Vec<SkippedKeys> {
         lock(&self.0).values().cloned().map(SkippedKeys::from).collect()
     }

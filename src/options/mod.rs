@@ -157,8 +157,9 @@ impl Options {
     }
 
     /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders
-    /// choose keys and must not force useless block reads. A store keeps the hash that it was created with,
-    /// no matter what later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns it.
+    /// choose keys and must not be able to force useless block reads. A store keeps the hash that it was
+    /// created with, no matter what later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns
+    /// it.
     pub fn key_hash(mut self, key_hash: KeyHash) -> Self {
         self.key_hash = key_hash;
         self

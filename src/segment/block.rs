@@ -101,8 +101,8 @@ fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
     }
 }
 
-/// The rows of a block, read in place. Past the last row, keys and values are empty, sequence numbers
-/// arbitrary.
+/// The rows of a block, read in place. Past the last row, keys and values are empty, and sequence numbers
+/// mean nothing.
 #[derive(Default)]
 pub struct Rows {
     bytes: Arc<[u8]>,

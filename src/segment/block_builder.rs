@@ -114,8 +114,8 @@ impl BlockBuilder {
         self.shape.with(shared, key.len(), seq, kind, value.len()).bytes()
     }
 
-    /// Adds an entry with its key's [`fingerprint`]. The key shares exactly `shared` leading bytes with the
-    /// last.
+    /// Adds an entry with its key's [`fingerprint`]. Its key shares exactly `shared` leading bytes with the
+    /// previous one.
     #[inline]
     pub fn append(
         &mut self,

@@ -22,7 +22,8 @@ pub struct BlockHeader {
     pub value_width: u8,
     /// Bytes of each sequence number, as the difference to the smallest; 0 if all are equal.
     pub seq_width: u8,
-    /// 1 if a bit of each entry marks tombstones; 0 if there are none. Greater: kinds of a newer version.
+    /// 1 if a bit of each entry marks tombstones; 0 if there are none. Greater: entry kinds of a newer
+    /// version.
     pub tombstones: u8,
     /// The smallest sequence number.
     pub min_seq: u64,

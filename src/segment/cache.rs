@@ -126,7 +126,7 @@ const PINNED_BYTES_WITHOUT_CACHE: u64 = 64 << 20;
 /// Range tombstones also take at most a quarter, or this much if it is more: otherwise a lookup that finds a
 /// key would have to read them.
 const RANGES_BYTES_MIN: u64 = 1 << 20;
-/// The top indexes of open segments may take this much with any cache size: enough for 1000 of 64 MiB.
+/// The top indexes of open segments may take this much at any cache size: enough for 1000 segments of 64 MiB.
 const OPEN_BYTES_MIN: u64 = 8 << 20;
 /// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;

@@ -1,6 +1,6 @@
 //! Range tombstones of segments in memory, within the budget of the block cache.
 //!
-//! 1. They are read when first needed, and stay until others need room. Reads in memory take no lock.
+//! 1. They are read when first needed, and stay until others need room. Cached reads take no lock.
 //! 2. The clock algorithm chooses what to drop: the hand goes round the sets and drops the first one not used
 //!    since its last pass. The set that was read last stays, no matter how large it is.
 

@@ -292,8 +292,8 @@ impl Salvager<'_> {
         found
     }
 
-    /// The rows of a data block; `None` if it is damaged or not a data block. Fails if it cannot be
-    /// decompressed.
+    /// The rows of a data block; `None` if it is damaged or not a data block. Fails if this build cannot
+    /// decompress it.
     fn data_block(&self, handle: BlockHandle) -> Result<Option<Rows>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));
         let unpacked =

@@ -134,8 +134,8 @@ pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
     LogReader::open(fs, path, 0)?.header()
 }
 
-/// Reads a log file through a window that moves forward. A record is only read in full if its checksum
-/// matches.
+/// Reads a log file through a window that moves forward. A record is read in full only once its checksum has
+/// matched.
 pub(super) struct LogReader {
     pieces: Pieces,
     pub len: u64,

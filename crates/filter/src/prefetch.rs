@@ -17,7 +17,7 @@ pub fn prefetch<T: ?Sized>(line: &T) {
     #[cfg(target_arch = "x86_64")]
     {
         use std::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
-        // SAFETY: a hint without effect on memory; SSE is part of x86-64, and the pointer is from a
+        // SAFETY: a hint without effect on memory; SSE is part of x86-64, and the pointer comes from a
         // reference.
         unsafe { _mm_prefetch::<_MM_HINT_T1>(std::ptr::from_ref(line).cast()) }
     }

@@ -58,7 +58,7 @@ impl FileSet {
     pub const MANIFEST: &str = crate::manifest::MANIFEST;
 
     /// An incomplete copy's manifest. It is the first file in its directory, so neither `open` nor `repair`
-    /// takes that for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
+    /// takes the directory for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
     pub const MANIFEST_OF_COPY: &str = crate::engine::storage::names::MANIFEST_OF_COPY;
 
     /// Refuses a directory with such a copy.

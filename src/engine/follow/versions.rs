@@ -27,7 +27,7 @@ pub(crate) struct Versions {
 }
 
 impl Versions {
-    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the locked file, which `named` has at `path`.
+    /// `file` is the [`Stamp::file`](crate::fs::Stamp::file) of the locked file; `named` finds it at `path`.
     pub fn new(
         locks: Box<dyn ReaderLocks>,
         file: Option<u64>,

@@ -11,7 +11,8 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
 }
 
-/// Three blocks, one with fixed-length keys and values; a tombstone, the empty key, a value larger than that.
+/// Three blocks, one with fixed-length keys and values; a tombstone, the empty key, a value larger than a
+/// block.
 fn model() -> Model {
     let mut model: Model =
         (0..20u8).map(|i| (format!("song:{i:02}").into_bytes(), put(300 + u64::from(i), "la"))).collect();

@@ -68,7 +68,7 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with the default hash.
+    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with XXH3, seed 0.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not

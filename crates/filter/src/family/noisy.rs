@@ -61,8 +61,8 @@ impl NoisyBloom {
     /// Combines parts, for example those of several parties.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if two parts have the same hash: they would err together, so rates do not
-    /// multiply.
+    /// [`Error::Mismatch`] if two parts have the same hash: they would err together, and their rates would
+    /// not multiply.
     pub fn from_parts(parts: Vec<Bloom>) -> Result<Self> {
         for (i, part) in parts.iter().enumerate() {
             let hash = part.plan.hash;

@@ -57,7 +57,8 @@ pub fn optimal_bits(keys: u64, fpr: f64) -> Result<u64> {
     Ok(bits as u64)
 }
 
-/// The `k`, 1 to [`MAX_HASHES`], with the lowest rate for `keys` keys in `bits` bits: (m/n) ln 2, rounded.
+/// The `k`, 1 to [`MAX_HASHES`], with the lowest rate for `keys` keys in `bits` bits: (m/n) ln 2, rounded up
+/// or down.
 pub fn optimal_hashes(bits: u64, keys: u64) -> u32 {
     let best = bits as f64 / keys.max(1) as f64 * LN_2;
     let below = (best as u32).clamp(1, MAX_HASHES);

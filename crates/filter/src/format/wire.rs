@@ -17,7 +17,8 @@
 //! Compression pays off for filters that are far from half full: Bloom filters with fewer positions and more
 //! bits than the optimum for their memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are
 //! still filling up, and counting filters. A full Bloom filter with the best `k` and a parity filter are
-//! random bits, which cannot be compressed. Per cent of 1 MiB; about 100 MB/s in both directions:
+//! random bits, which cannot be compressed. Measured, in per cent of 1 MiB; about 100 MB/s in both
+//! directions:
 //!
 //! | fill | entropy | here | zstd -3 | zstd -19 | lz4 |
 //! |---|---|---|---|---|---|

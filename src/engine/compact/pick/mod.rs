@@ -10,7 +10,7 @@
 //! 3. The level that exceeds its target by most comes first. Level-0 segments overlap, so they are merged
 //!    together, with everything they overlap in level 1; if there are very many, the oldest come first. A
 //!    segment that overlaps nothing in either level is only moved, as when keys arrive in order.
-//! 4. In any other level, the segment with the fewest overlapped bytes in the next level per own byte is
+//! 4. In any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is
 //!    merged.
 //! 5. When no writes come in, the newest level-0 segments are merged with one another, up to the size of 4
 //!    segments, or all into level 1 if that is no larger. Each deeper level is reduced to a tenth of the next
@@ -207,8 +207,8 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
     }
 }
 
-/// Merges a segment with a long streak of tombstones into the next level; in the deepest, rewrites it
-/// without.
+/// Merges a segment with a long streak of tombstones into the next level, or rewrites it without them in the
+/// deepest.
 fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
     let is_dense = |s: &&LiveSegment| s.meta.longest_streak >= TOMBSTONE_STREAK as u64;
     live.levels().iter().enumerate().find_map(|(number, level)| {
