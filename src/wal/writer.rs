@@ -8,7 +8,7 @@ use crate::id::FileId;
 use crate::key::Seq;
 use std::path::Path;
 
-/// A buffer that an unusually large group has grown beyond this is freed, in bytes.
+/// A larger buffer, in bytes, is freed after an unusually large group.
 const BUFFER_KEPT_BYTES: usize = 1 << 20;
 
 /// A batch with its sequence numbers.

@@ -164,8 +164,8 @@ impl Compaction {
         &self.reservation
     }
 
-    /// Reserves what it needs. Fails if another compaction has taken it, or if the live set has changed since
-    /// this was chosen (without the lock).
+    /// Reserves what it needs. `false` if another compaction has taken it, or if the live set has changed
+    /// since this was chosen (without the lock).
     pub fn reserve(&self, shared: &Shared, control: &mut Control, live: &Arc<LiveSet>) -> bool {
         shared.is_current(live) && control.compactions.reserve(&self.reservation)
     }

@@ -24,7 +24,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::fence;
 
-/// How many blocks a multi-key read reads from files at the same time, in keys.
+/// Keys of a multi-key read whose blocks are read from files at the same time.
 const READS_AHEAD: usize = 64;
 
 /// Reads of an open store.
