@@ -5,11 +5,11 @@ use std::ops::{Bound, Range, RangeBounds, RangeFrom, RangeFull, RangeInclusive, 
 /// The lower and the upper bound of a range of keys.
 pub(crate) type KeyRange = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// A range of keys: `"a".."m"`, `b"a"..=b"m"`, `key..`, `..`, or a pair of [`Bound`]s. Keys are whatever has
-/// bytes: strings, slices, vectors, arrays.
+/// A range of keys: `"a".."m"`, `b"a"..=b"m"`, `key..`, `..`, or a pair of [`Bound`]s. A key is anything with
+/// bytes: a string, slice, vector or array.
 ///
-/// Unlike [`RangeBounds`], it leaves no type of key to name: `db.range(..)` and `db.range("a".."m")` compile
-/// as they are. The trait is sealed.
+/// Unlike [`RangeBounds`], it needs no type annotation for keys: `db.range(..)` and `db.range("a".."m")`
+/// compile as they are. The trait is sealed.
 pub trait KeyBounds: sealed::Sealed {
     /// The lower and the upper bound. If the lower one is greater, the range is empty.
     fn into_bounds(self) -> (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -44,7 +44,7 @@ impl KeyBounds for RangeFull {
     }
 }
 
-/// Copies a bound over another one, whose memory it uses again.
+/// Copies a bound over another one and reuses its memory.
 pub(crate) fn copy_bound(from: Bound<&[u8]>, into: &mut Bound<Vec<u8>>) {
     let mut key = match std::mem::replace(into, Bound::Unbounded) {
         Bound::Included(key) | Bound::Excluded(key) => key,

@@ -15,18 +15,17 @@ pub struct FileId(pub u64);
 impl FileId {
     /// No manifest names a file with a larger number.
     pub(crate) const LARGEST: FileId = FileId(1 << 62);
-    /// A store whose next number is larger than this takes no writes before it is repaired: so numbers never
-    /// run out, and none exceeds [`LARGEST`](Self::LARGEST). At a million files a second this takes 70,000
-    /// years.
+    /// A store whose next number is larger than this takes no writes before a repair. So numbers never run
+    /// out, and none exceeds [`LARGEST`](Self::LARGEST). At a million files a second this takes 70,000 years.
     pub(crate) const LARGEST_NEW: FileId = FileId(1 << 61);
 
-    /// Whether a store may have given the number to a file.
+    /// Whether a store may have given a file this number.
     pub(crate) fn is_usual(self) -> bool {
         self <= FileId::LARGEST_NEW
     }
 
     /// Whether there are as many numbers above this one as below it before a store takes no more writes. A
-    /// repair gives larger ones up.
+    /// repair abandons larger ones.
     pub(crate) fn leaves_room(self) -> bool {
         self.0 <= FileId::LARGEST_NEW.0 / 2
     }
@@ -52,8 +51,8 @@ pub enum FileKind {
     Segment,
     /// Sidecar filter of the segment with the same number.
     Filter,
-    /// A segment that the manifest no longer lists but readers still hold. Its own name keeps a repair
-    /// without a manifest from taking it for live: the tombstones that hide its entries may be gone.
+    /// A segment that the manifest no longer lists but readers still hold. It has a different name so that a
+    /// repair without a manifest does not take it for live: the tombstones that hide its entries may be gone.
     Obsolete,
 }
 
@@ -68,7 +67,7 @@ impl FileKind {
         }
     }
 
-    /// Parses a file name; `None` if it is not that of a numbered store file.
+    /// Parses a file name; `None` unless it names a numbered store file.
     pub fn parse(name: &str) -> Option<(FileId, FileKind)> {
         let (digits, extension) = name.split_once('.')?;
         let kind = [FileKind::Wal, FileKind::Segment, FileKind::Filter, FileKind::Obsolete]

@@ -32,52 +32,50 @@
 //!     newest first ─▶ only on "maybe": block index ─▶ block cache ─▶ one block read
 //! ```
 //! Keys and values live in *segments*: immutable sorted files in levels, as in LevelDB and RocksDB. Next to
-//! each `NNNNNN.segment` is its *sidecar* `NNNNNN.filter`, memory-mapped: 64-byte lines computed from the
-//! hashes of all its keys. For a missing key, the store probes one line in the sidecar of each run that could
-//! hold the key, and reads no segment unless a filter gives a false positive.
+//! each `NNNNNN.segment` is its *sidecar* `NNNNNN.filter`, a memory-mapped file of 64-byte lines computed
+//! from the hashes of all its keys. For a missing key, the store probes one line in the sidecar of each run
+//! that could hold the key, and reads a segment only on a false positive.
 //!
 //! # Invariants (tests name them by number)
 //! - **I1** No false negative. A sidecar is trusted only if its header is valid, it is bound to its segment,
-//!   and the checksum of the group of 64 lines that it probes was verified since it was mapped. Otherwise the
-//!   answer is "maybe".
+//!   and the checksum of the probed group of 64 lines was verified since it was mapped. Otherwise the answer
+//!   is "maybe".
 //! - **I2** A filter is derived data. Without sidecars, or with damaged ones, every answer is the same, and a
-//!   background thread rebuilds them. A sidecar that cannot be written stops no write.
+//!   background thread rebuilds them. Failing to write a sidecar stops no write.
 //! - **I3** Retuning never rewrites data. [`Db::rebuild_filters`] only writes sidecars.
-//! - **I4** Synced writes survive any crash, and losing one to damage is an error. Of unsynced writes, a
+//! - **I4** Synced writes survive any crash, and losing one to damage is an error. Of the unsynced writes, a
 //!   prefix survives. A batch is atomic.
 //! - **I5** A failed write or fsync is never acknowledged, and its file is never written again. On a full
 //!   disk, the store rewrites the contents from memory once there is space; after any other failure it is
 //!   read-only ([`Error::Poisoned`]). After a failed *read*, the store stays writable: the segment goes to
 //!   quarantine, where its readable blocks still serve reads, and returns once it is readable.
-//! - **I6** A checksum covers every byte on disk. Damage is an [`Error::Corruption`] with file and offset.
-//!   What only a newer version knows is an [`Error::UnknownCode`], and stays as it is.
-//! - **I7** Readers never wait for writers, flushes or compactions. Writers never wait for a manual
-//!   compaction.
-//! - **I8** All I/O goes through one interface, [`fs::Fs`], where a test can fail, tear, drop or reorder any
-//!   operation.
-//! - **I9** Filters include every key of their segment, tombstones too, and never hide a range tombstone.
-//! - **I10** The segments of a level below 0 are disjoint. Checked at every publication, when the store is
-//!   opened, and by [`Db::verify`].
+//! - **I6** A checksum covers every byte on disk. Damage is an [`Error::Corruption`] with file and offset. A
+//!   code that only a newer version knows is an [`Error::UnknownCode`], and is left untouched.
+//! - **I7** Readers never wait for writers, flushes or compactions, nor writers for a manual compaction.
+//! - **I8** All I/O goes through one interface, [`fs::Fs`], so a test can fail, tear, drop or reorder it.
+//! - **I9** Filters include every key of their segment, even tombstones, and never hide a range tombstone.
+//! - **I10** The segments of a level below 0 are disjoint. Checked at every publication, at opening, and by
+//!   [`Db::verify`].
 //! - **I11** Nothing chosen by outsiders changes an answer. A hash that affects more than speed, such as a
 //!   guard's, is a keyed PRF.
 //! - **I12** [`Options`] bound the open files, the maps, the memory of compactions and the time under a lock.
 //!   `docs/durability.md` says what grows with the store, such as the time to open it.
 //! - **I13** A store acts only in its directory, under its lock ([`Error::LockLost`]), and in the process
-//!   that opened it: a forked one gets [`Error::Forked`] and changes nothing.
+//!   that opened it: a forked process gets [`Error::Forked`] and changes nothing.
 //!
 //! # Limits
 //! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to
-//! [`MAX_VALUE_BYTES`] bytes, and batches up to 1 GiB. One process at a time can write; read-only opens can
-//! share a store, or follow it while it is written ([`Options::follow`]). Unix only: the store uses
+//! [`MAX_VALUE_BYTES`] bytes, and batches up to 1 GiB. One process at a time can write; others can share a
+//! store read-only, or follow it while it is written ([`Options::follow`]). Unix only: the store uses
 //! positioned reads, memory maps and file locks.
 //!
-//! After a fork, the store belongs to the parent. In the child, reads are served as of the fork, as long as
-//! the parent keeps the files that they need; everything else returns [`Error::Forked`], and a guard answers
-//! "maybe". Dropping the handles there closes nothing for the parent. To work in both, open the store in each
-//! process after the fork: once for writing, elsewhere with [`Options::follow`]. A daemon opens the store
-//! after it forks, or drops all handles and opens it again once its parent has ended.
+//! After a fork, the store belongs to the parent. In the child, reads see the store as of the fork, as long
+//! as the parent keeps the files that they need; everything else returns [`Error::Forked`], and a guard
+//! answers "maybe". Dropping the handles there closes nothing for the parent. To work in both, open the store
+//! in each process after the fork: once for writing, elsewhere with [`Options::follow`]. A daemon opens the
+//! store after it forks, or drops all handles and reopens it once its parent has ended.
 //!
-//! Sidecars are mapped by default. As with every mapped file, the process dies of SIGBUS if a sidecar is
+//! Sidecars are mapped by default. As with every mapped file, SIGBUS kills the process if a sidecar is
 //! truncated while the store is open, or if the disk fails to read its pages. [`Residency`] and
 //! [`fs::catch_sigbus`] describe how to avoid that.
 
@@ -130,13 +128,13 @@ use sidebloom_filter::{codec, hash};
 pub use sidecar::{Residency, read_filter, write_filter};
 pub use wal::Batch;
 
-/// What the other packages of this repository use, and nobody else should: it may change in any release.
+/// For the other packages of this repository, and nobody else: it may change in any release.
 #[doc(hidden)]
 pub mod internal {
     pub use crate::id::{FileId, FileKind};
     pub use crate::sort::{Counted, ExternalSorter, Record};
 
-    /// What `fuzz/` uses. Only `cargo fuzz` sets this cfg.
+    /// For `fuzz/`. Only `cargo fuzz` sets this cfg.
     #[cfg(fuzzing)]
     #[allow(missing_docs, reason = "each item has its documentation where it is defined")]
     pub mod fuzz {
@@ -159,7 +157,7 @@ pub mod internal {
         };
     }
 
-    /// What `benches/` use.
+    /// For `benches/`.
     #[cfg(feature = "bench-support")]
     pub mod bench {
         pub use crate::api::SegmentFilter;
@@ -171,14 +169,14 @@ pub mod internal {
     }
 }
 
-/// The README's examples compile, and those that need no directory of the reader's run.
+/// Compiles the README's examples, and runs those that need no directory of the reader's.
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]
 pub struct Readme;
 
 #[cfg(test)]
 extern crate self as sidebloom;
-/// The simulated file system of the integration tests; it names this crate from outside.
+/// The simulated file system of the integration tests, which names this crate from outside.
 #[cfg(test)]
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -1,12 +1,11 @@
-//! What an error means for the store. This is the one place that decides between a retry and a read-only
-//! store (I5).
+//! What an error means for the store. Only this file decides between a retry and a read-only store (I5).
 //!
 //! 1. The machine lacks space or descriptors, or a sidecar cannot be written ([`Remedy::Retry`]): the work is
 //!    done again later, from memory or from its inputs, and into new files. A file whose write or sync failed
 //!    is never written again.
-//! 2. Bytes cannot be read ([`Remedy::Quarantine`]): a live segment goes to quarantine; any other read is
-//!    retried later, also of a segment that is not damaged but has what only a newer version knows: it stays
-//!    where that version will look for it.
+//! 2. Bytes cannot be read ([`Remedy::Quarantine`]): a live segment goes to quarantine. Any other read is
+//!    retried later, even of an undamaged segment with a code of a newer version: it stays where that version
+//!    will look for it.
 //! 3. Anything else ([`Remedy::Poison`]): what reached the disk is unknown, so the store is read-only until
 //!    it is reopened.
 
@@ -47,7 +46,7 @@ impl Remedy {
         }
     }
 
-    /// The remedy for an operation that has failed for no reason that is known to pass.
+    /// The remedy for an operation that failed for no reason known to be temporary.
     fn of_io(op: IoOp) -> Self {
         match op {
             IoOp::Open | IoOp::Read | IoOp::Map | IoOp::Inspect => Remedy::Quarantine,
@@ -66,8 +65,7 @@ impl Remedy {
         }
     }
 
-    /// Whether the operation reads: its failure says that bytes cannot be read, and nothing of what is
-    /// written.
+    /// Whether the operation reads: failure says that bytes cannot be read, nothing about what is written.
     pub fn is_read(op: IoOp) -> bool {
         Remedy::of_io(op) == Remedy::Quarantine
     }

@@ -1,8 +1,7 @@
 //! Counters that many threads increment without contention.
 //!
-//! A locked addition delays every later load. So each thread has a shard of its own and increments it with a
-//! plain load and store. Once these shards run out, further threads share the last one, with locked
-//! additions.
+//! A locked addition delays all later loads. So each thread has its own shard and increments it with a plain
+//! load and store. If there are more threads than shards, the rest share the last one, with locked additions.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -13,8 +12,8 @@ use std::sync::atomic::{
 const SHARDS: usize = 64;
 const SHARED: usize = SHARDS - 1;
 
-/// Shards of counters `S`, each of which should fill its own cache line. So does this: each read finds its
-/// shard here, beside what writes change.
+/// Shards of counters `S`, each of which should fill its own cache line. This struct does too: each read
+/// finds its shard here, next to data that writes change.
 #[repr(align(128))]
 pub(crate) struct Shards<S>(Box<[S]>);
 
@@ -70,12 +69,12 @@ impl<S> OwnShard<'_, S> {
     }
 }
 
-/// The number of a thread's shard, released when the thread ends. That orders the additions of one owner
-/// before those of the next.
+/// The number of a thread's shard, released when the thread ends. That orders one owner's additions before
+/// the next owner's.
 struct ShardNumber(usize);
 
-/// A bit for each shard that a thread has to itself. No lock: a forked process would find it locked for good
-/// if another thread held it.
+/// One bit per shard that a thread has to itself. No lock: a forked process would find it locked for good if
+/// another thread held it.
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 const _: () = assert!(SHARED < u64::BITS as usize);
 
@@ -107,7 +106,7 @@ mod tests {
     #[derive(Default)]
     struct Counter(AtomicU64);
 
-    /// Nothing is lost by more threads than shards, at once or one after the other.
+    /// Nothing is lost with more threads than shards, at once or one after the other.
     #[test]
     fn nothing_is_lost_by_more_threads_than_shards() {
         const THREADS: usize = 2 * SHARDS;

@@ -1,19 +1,18 @@
-//! Text that came from outside, made fit for a message: without what drives a terminal, and without secrets.
+//! Makes text from outside fit for a message: removes what controls a terminal, and secrets.
 //!
-//! Names of objects and files, URLs, keys and other people's error messages go through here before they are
-//! shown.
+//! Names of objects and files, URLs, keys and other programs' error messages pass through here first.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 use std::path::Path;
 
-/// What stands in the place of a secret.
+/// Replaces a secret.
 const HIDDEN: &str = "***";
-/// In the URLs of these schemes the user is the name of a container, and no secret.
+/// In URLs of these schemes, the user is the name of a container, not a secret.
 const CONTAINERS: [&str; 5] = ["az", "adl", "azure", "abfs", "abfss"];
 
-/// A text on one line, without characters that drive a terminal or reorder what it shows: they become `\n`,
-/// `\x1b` or `\u{202e}`. Backslashes stay, so that a text that was escaped already is not changed.
+/// Text on one line, without characters that control a terminal or reorder what it shows: they become `
+/// `, `\x1b` or `\u{202e}`. Backslashes stay, so text that was already escaped does not change.
 pub fn escaped(text: &str) -> Cow<'_, str> {
     if !text.chars().any(drives_a_terminal) {
         return Cow::Borrowed(text);
@@ -32,12 +31,12 @@ pub fn escaped(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// [`escaped`], but for line feeds, which a message of several lines has.
+/// [`escaped`], except line feeds, for messages of several lines.
 pub fn escaped_lines(text: &str) -> String {
     text.split('\n').map(escaped).collect::<Vec<_>>().join("\n")
 }
 
-/// Control characters, those of C1 included, separators of lines, and what changes the direction of text.
+/// Control characters (including C1), line separators, and characters that change the direction of text.
 fn drives_a_terminal(c: char) -> bool {
     c.is_control() || matches!(c, '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
@@ -50,8 +49,8 @@ pub fn path(path: &Path) -> String {
     }
 }
 
-/// A URL, [`escaped`], without its user, password, query and fragment, any of which may be a key. Whatever is
-/// no URL comes back as it is, but for the value of `password=`, as PostgreSQL's connection strings have it.
+/// A URL, [`escaped`], without its user, password, query and fragment, any of which may be a key. Anything
+/// else is returned as it is, except the value of `password=` in PostgreSQL's connection strings.
 pub fn url(url: &str) -> String {
     let shown = match url.split_once("://") {
         Some((scheme, rest)) => without_secrets(scheme, rest),
@@ -60,7 +59,7 @@ pub fn url(url: &str) -> String {
     escaped(&shown).into_owned()
 }
 
-/// A message of another program, [`escaped`], with its [`url`]s shown as such.
+/// Another program's message, [`escaped`], with each [`url`] shown as above.
 pub fn message(text: &str) -> String {
     if !text.contains("://") {
         return escaped(text).into_owned();
@@ -106,11 +105,11 @@ fn without_secrets(scheme: &str, rest: &str) -> String {
     }
 }
 
-/// `name=value` pairs, without the values of `password` and `passfile`'s like.
+/// `name=value` pairs, without the values of `password`, `passfile` and the like.
 fn without_password(words: &str) -> String {
     let lower = words.to_ascii_lowercase();
     match lower.find("password") {
-        // What comes after it cannot be told from a password that should have been quoted.
+        // The rest cannot be told from a password that should have been quoted.
         Some(at) if lower.get(at..).is_some_and(|rest| rest.contains('=')) => {
             format!("{}password={HIDDEN}", words.get(..at).unwrap_or_default())
         }

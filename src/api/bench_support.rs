@@ -1,4 +1,4 @@
-//! What `benches/` need of a store to do without it.
+//! What `benches/` need from a store to measure its parts without it.
 
 use super::handle::Db;
 use crate::filter::{FilterKind, KeyHasher, Lines};
@@ -18,14 +18,14 @@ pub struct SegmentFilter {
 }
 
 impl Db {
-    /// The longest time for which a thread worked under the lock that background threads, writers and waiters
-    /// share, since the last call: in nanoseconds of the CPU.
+    /// The longest time that a thread held the lock shared by background threads, writers and waiters, since
+    /// the last call: in nanoseconds of CPU time.
     #[doc(hidden)]
     pub fn take_longest_under_lock(&self) -> u64 {
         self.engine().shared.control.take_longest_nanos()
     }
 
-    /// The filters of all segments in the order in which a lookup asks them, and the hash that they share.
+    /// The filters of all segments, in the order in which a lookup probes them, and their common hash.
     #[doc(hidden)]
     pub fn segment_filters(&self) -> (Vec<SegmentFilter>, KeyHasher) {
         let live = self.engine().shared.live();

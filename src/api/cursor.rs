@@ -1,4 +1,4 @@
-//! A position among the rows of one moment that can be moved to any key, and from there in both directions.
+//! A position among the rows of one moment that can move to any key, and from there in both directions.
 
 use crate::direction::Direction;
 use crate::engine::read::view::View;
@@ -9,13 +9,13 @@ use crate::segment::Access;
 use std::ops::Bound;
 
 /// A position among the rows of a snapshot: a seek moves it to any key, and [`next`](Self::next) and
-/// [`prev`](Self::prev) go on from there. For many positions in one snapshot, such as those of a join, it is
-/// cheaper than a range for each: a seek keeps the blocks, index partitions and buffers of the seek before,
-/// and reads nothing if the row is in one of those blocks.
+/// [`prev`](Self::prev) continue from there. For many positions in one snapshot, as in a join, it is cheaper
+/// than a range for each: a seek keeps the previous seek's blocks, index partitions and buffers, and reads
+/// nothing if the row is in one of those blocks.
 ///
-/// It starts at no row. A method that moves it returns whether it is at a row afterwards. If not, or after an
-/// error, the next move must be a seek. Turning round costs a seek. Like a [`Range`](crate::Range), it holds
-/// a block or two per run in memory, and keeps the segments and memtables that it started with.
+/// It starts at no row. A method that moves it returns whether it is now at a row. If not, or after an error,
+/// the next move must be a seek. Reversing direction costs a seek. Like a [`Range`](crate::Range), it holds a
+/// block or two per run in memory, and keeps the segments and memtables that it started with.
 ///
 /// ```
 /// # fn main() -> sidebloom::Result<()> {
@@ -52,7 +52,7 @@ impl Cursor {
     /// Moves to the first row whose key is `key` or greater.
     ///
     /// # Errors
-    /// Those of [`Db::get`](crate::Db::get). The cursor is then at no row; another seek may succeed.
+    /// The errors of [`Db::get`](crate::Db::get). The cursor is then at no row; another seek may succeed.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.seek_towards(Direction::Forward, key.as_ref())
     }
@@ -60,7 +60,7 @@ impl Cursor {
     /// Moves to the last row whose key is `key` or less.
     ///
     /// # Errors
-    /// Those of [`seek`](Self::seek).
+    /// The errors of [`seek`](Self::seek).
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.seek_towards(Direction::Reverse, key.as_ref())
     }
@@ -68,7 +68,7 @@ impl Cursor {
     /// Moves to the first row.
     ///
     /// # Errors
-    /// Those of [`seek`](Self::seek).
+    /// The errors of [`seek`](Self::seek).
     pub fn seek_to_first(&mut self) -> Result<bool> {
         self.start(Direction::Forward, Bound::Unbounded)
     }
@@ -76,15 +76,15 @@ impl Cursor {
     /// Moves to the last row.
     ///
     /// # Errors
-    /// Those of [`seek`](Self::seek).
+    /// The errors of [`seek`](Self::seek).
     pub fn seek_to_last(&mut self) -> Result<bool> {
         self.start(Direction::Reverse, Bound::Unbounded)
     }
 
-    /// Moves to the next row. At no row, it stays there.
+    /// Moves to the next row. A cursor at no row stays there.
     ///
     /// # Errors
-    /// Those of [`seek`](Self::seek).
+    /// The errors of [`seek`](Self::seek).
     #[expect(
         clippy::should_implement_trait,
         reason = "the name that cursors have; it lends instead of returning items"
@@ -93,10 +93,10 @@ impl Cursor {
         self.step(Direction::Forward)
     }
 
-    /// Moves to the row before. At no row, it stays there.
+    /// Moves to the previous row. A cursor at no row stays there.
     ///
     /// # Errors
-    /// Those of [`seek`](Self::seek).
+    /// The errors of [`seek`](Self::seek).
     pub fn prev(&mut self) -> Result<bool> {
         self.step(Direction::Reverse)
     }

@@ -15,23 +15,21 @@ use crate::options::Durability;
 use crate::wal::Batch;
 use std::sync::Arc;
 
-/// An open store. Clones are handles to the same store, to share between threads. Dropping the last one
+/// An open store. Clones are handles to the same store, for sharing between threads. Dropping the last one
 /// closes the store; if level 0 has 20 segments or more, that waits for their merge.
 ///
 /// One process at a time can open a store for writing. Reads never wait for writes, flushes or compactions.
 ///
 /// # Forks
-/// A process that is forked from this one has a copy of the handle, but none of the store's threads, and
-/// shares its locks. There:
+/// A forked process has a copy of the handle, but none of the store's threads, and shares its locks. There:
 /// - [`get`](Self::get), [`range`](Self::range) and the other reads see the store as it was at the fork. They
 ///   use no cache. If the parent has removed a file since, they fail with [`Error::Io`](crate::Error::Io).
 /// - Everything else returns [`Error::Forked`](crate::Error::Forked) and changes nothing.
-/// - Dropping handles, snapshots and iterators waits for nothing, and neither unlocks nor removes anything.
-///   Once the child has dropped all of its handles and the parent is gone or has closed the store, the child
-///   can open it.
+/// - Dropping handles, snapshots and iterators waits for nothing, and unlocks or removes nothing. The child
+///   can open the store once it has dropped all its handles and the parent has closed it or exited.
 ///
 /// A child that keeps a handle keeps the lock if its parent is killed. The child of `vfork` shares the
-/// parent's memory, so it must not touch the store at all.
+/// parent's memory, so it must not use the store at all.
 #[derive(Clone)]
 pub struct Db {
     store: Arc<OpenStore>,
@@ -42,13 +40,12 @@ impl Db {
         Db { store: Arc::new(store) }
     }
 
-    /// Closes the store if this is its last handle, as dropping does, and says whether that has made
-    /// everything durable.
+    /// Closes the store if this is its last handle, like a drop, and reports whether everything is durable.
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned) if an earlier write or a background thread has failed; the
-    /// errors of [`flush`](Self::flush). [`Error::Forked`](crate::Error::Forked) in a forked process, for
-    /// which it closes nothing but its copy.
+    /// errors of [`flush`](Self::flush). [`Error::Forked`](crate::Error::Forked) in a forked process, where
+    /// it closes only that process's copy.
     pub fn close(self) -> Result<()> {
         let is_own = self.own().map(drop);
         Arc::into_inner(self.store).map_or(is_own, |mut store| store.close())
@@ -94,7 +91,7 @@ impl Db {
         self.write(batch)
     }
 
-    /// Removes every key in a range, with one operation however many keys there are. The keys need not exist.
+    /// Removes every key in a range, with one operation for any number of keys. Keys need not exist.
     ///
     /// ```no_run
     /// # fn main() -> sidebloom::Result<()> {
@@ -103,8 +100,8 @@ impl Db {
     /// # Ok(()) }
     /// ```
     ///
-    /// Reads of keys that exist get slower by a binary search while the range is not compacted away. Segments
-    /// with nothing but deleted keys are dropped unread.
+    /// Until the range is compacted away, each read of an existing key takes one more binary search. Segments
+    /// with only deleted keys are dropped unread.
     ///
     /// # Errors
     /// [`Error::InvalidRange`](crate::Error::InvalidRange) if the lower bound is greater than the upper one;
@@ -118,7 +115,8 @@ impl Db {
     /// Removes every key that starts with `prefix`, as [`delete_range`](Self::delete_range) does.
     ///
     /// # Errors
-    /// [`Error::EmptyPrefix`](crate::Error::EmptyPrefix); the errors of [`put`](Self::put).
+    /// [`Error::EmptyPrefix`](crate::Error::EmptyPrefix) for an empty prefix; the errors of
+    /// [`put`](Self::put).
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         batch.delete_prefix(prefix);
@@ -159,8 +157,8 @@ impl Db {
         Ok(self.get(key)?.is_some())
     }
 
-    /// Whether `key` may have a value, from memtables and filters alone. [`Verdict::Absent`] is certain. It
-    /// never reads a block, so its cost does not depend on the size of the store. A deleted key may stay
+    /// Whether `key` may have a value, from memtables and filters alone. [`Verdict::Absent`] is certain.
+    /// Never reads a block, so its cost does not depend on the size of the store. A deleted key may stay
     /// "maybe" until a compaction drops it.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
@@ -174,25 +172,25 @@ impl Db {
     }
 
     /// Whether a key may start with `prefix`, from memtables and filters alone: [`Verdict::Absent`] is
-    /// certain. It never reads a block. Filters know the prefixes of
-    /// [`Options::prefixes`](crate::Options::prefixes); without one that fits, only the first and the last
-    /// key of segments tell. The prefix of deleted keys may stay "maybe" until a compaction drops them.
+    /// certain. Never reads a block. Filters know the prefixes of
+    /// [`Options::prefixes`](crate::Options::prefixes); if none fits, only the first and last keys of
+    /// segments decide. The prefix of deleted keys may stay "maybe" until a compaction drops them.
     pub fn may_contain_prefix(&self, prefix: impl AsRef<[u8]>) -> Verdict {
         self.reader().may_contain_prefix(prefix.as_ref())
     }
 
-    /// Loads rows whose keys are unique and in ascending order. They bypass the log and the memtable: they go
-    /// straight into segments with filters. They are durable when this returns, and become visible all at
-    /// once, just before. Then they replace what the store has of their keys, also what was written while
-    /// they came. The store can be used meanwhile, even by `rows`. No rows change nothing.
+    /// Loads rows with unique keys in ascending order. They bypass the log and the memtable and become
+    /// segments with filters. They become visible all at once just before this returns, and are then durable.
+    /// They replace what the store has under their keys, including what was written during the load. The
+    /// store stays usable, even by `rows`. An empty iterator does nothing.
     ///
-    /// Rows between others go to level 0 and are compacted from there. Very many of them (36 segments) let
-    /// writers wait for that.
+    /// Rows in between existing ones may go to level 0, where they are compacted later. At 36 level-0
+    /// segments, writers stall until compaction catches up.
     ///
     /// # Errors
     /// The first error among the rows, [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder),
     /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge),
-    /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge): none of the rows is there. The errors of
+    /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge): no row is stored. The errors of
     /// [`flush`](Self::flush) if the segments cannot be written or published.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
@@ -201,15 +199,14 @@ impl Db {
         self.own()?.writer.ingest(&mut rows.into_iter())
     }
 
-    /// [`ingest`](Self::ingest) for rows in any order. Of rows with the same key, the last one counts. They
-    /// are sorted in as much memory as a memtable has
-    /// ([`Options::memtable_bytes`](crate::Options::memtable_bytes)); more of them go to temporary files in
-    /// the store's directory, which are removed before this returns, or by the next open.
+    /// [`ingest`](Self::ingest) for rows in any order. For rows with the same key, the last one wins. Sorting
+    /// takes as much memory as a memtable ([`Options::memtable_bytes`](crate::Options::memtable_bytes)). More
+    /// rows than that go to temporary files in the store's directory, which are removed before this returns,
+    /// or by the next open.
     ///
     /// # Errors
-    /// Those of [`ingest`](Self::ingest), except for keys out of order.
-    /// [`Error::Corruption`](crate::Error::Corruption) if a temporary file does not read back as it was
-    /// written.
+    /// The errors of [`ingest`](Self::ingest), except for keys out of order.
+    /// [`Error::Corruption`](crate::Error::Corruption) if a temporary file does not read back as written.
     pub fn ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
@@ -247,7 +244,7 @@ impl Db {
     }
 
     /// The keys that start with `prefix`, and their values, in order. With
-    /// [`Options::prefixes`](crate::Options::prefixes), it skips what has no such key.
+    /// [`Options::prefixes`](crate::Options::prefixes), it skips sources without such a key.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         if self.reader().denies_prefix(prefix.as_ref()) {
             Range::empty()

@@ -13,9 +13,9 @@ use std::path::Path;
 
 impl Db {
     /// Flushes, then merges everything written before this call into one sorted run without tombstones. The
-    /// store stays writable. The merge proceeds in small steps and no writer waits for it. Finished steps
+    /// store stays writable. The merge proceeds in small steps, and no writer waits for it. Finished steps
     /// persist: after a crash, the next call continues where this one stopped. Needs free disk space for a
-    /// few segments. Tombstones stay where a segment in quarantine has keys.
+    /// few segments. Tombstones stay where a quarantined segment has keys.
     ///
     /// # Errors
     /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is
@@ -24,7 +24,7 @@ impl Db {
         self.compact_range(..)
     }
 
-    /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range changes
+    /// Like [`compact`](Self::compact), but only for segments with keys in this range. An empty range does
     /// nothing.
     ///
     /// # Errors
@@ -33,18 +33,17 @@ impl Db {
         self.own()?.compact_range(range.into_bounds())
     }
 
-    /// Waits until the background threads have nothing left to flush or to compact.
+    /// Waits until the background threads have nothing left to flush or compact.
     ///
     /// # Errors
-    /// The error of background work that failed; [`Error::Poisoned`](crate::Error::Poisoned) once the store
-    /// is read-only.
+    /// The error of failed background work; [`Error::Poisoned`](crate::Error::Poisoned) once it is read-only.
     pub fn wait_for_compaction(&self) -> Result<()> {
         self.own()?.compactor.wait_for_compaction()
     }
 
     /// Gives every segment the filter that `policy` asks for, and uses the policy for new segments from now
-    /// on. The store can be used meanwhile. Segments are read, not written. Filters that fit already are
-    /// kept, so a new call continues an interrupted rebuild. Segments in quarantine are skipped
+    /// on. The store stays usable. Segments are read, not written. Filters that already match are kept, so a
+    /// new call continues an interrupted rebuild. Quarantined segments are skipped
     /// ([`RebuildReport::quarantined`]).
     ///
     /// # Errors
@@ -69,28 +68,26 @@ impl Db {
         self.own()?.filters.rebuild_filters(policy, &mut progress)
     }
 
-    /// Reads and verifies all filters and index partitions now. Otherwise a background thread does so after
-    /// the open.
+    /// Reads and verifies all filters and index partitions now. Otherwise a background thread does it.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) if an index is
-    /// damaged.
+    /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) for a damaged index.
     pub fn warm(&self) -> Result<()> {
         self.own()?.filters.warm()
     }
 
     /// In a store that [follows](crate::Options::follow) another process: makes everything visible that was
-    /// written before this call. In any other store, that is so already.
+    /// written before this call. In any other store, it already is.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io); [`Error::Corruption`](crate::Error::Corruption) for a damaged
-    /// manifest or log. What was visible stays so.
+    /// manifest or log. What was visible stays visible.
     pub fn catch_up(&self) -> Result<()> {
         self.own()?.follower.as_ref().map_or(Ok(()), Follower::catch_up)
     }
 
-    /// Creates a copy of the store in a new directory. Hard links let both stores share the segment files. On
-    /// another file system, the files are copied and synced instead. The store stays writable.
+    /// Creates a copy of the store in a new directory. Both stores share the segment files through hard
+    /// links. On another file system, the files are copied and synced instead. The store stays writable.
     ///
     /// # Errors
     /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists.
@@ -99,8 +96,8 @@ impl Db {
         self.own()?.checkpoint(target.as_ref())
     }
 
-    /// Flushes everything written so far and returns the files that hold it, to be copied elsewhere while the
-    /// store goes on.
+    /// Flushes everything written so far and returns the files that hold it, to copy elsewhere while the
+    /// store stays in use.
     ///
     /// # Errors
     /// [`Error::ReadOnly`](crate::Error::ReadOnly), also in a store that follows another process; the errors
@@ -109,8 +106,8 @@ impl Db {
         self.own()?.file_set()
     }
 
-    /// Lets the store take no more writes until it is opened again, as after a failed write: they fail with
-    /// [`Error::Poisoned`](crate::Error::Poisoned), which names the cause. For a writer that has learned that
+    /// Makes the store read-only until it is opened again, as after a failed write: writes fail with
+    /// [`Error::Poisoned`](crate::Error::Poisoned), which names the cause. For a writer that learns that
     /// another one has replaced it.
     pub fn stop_writing(&self, cause: impl Into<String>) {
         self.engine().shared.stop_writing(cause.into());
@@ -120,7 +117,7 @@ impl Db {
     /// with the files.
     ///
     /// # Errors
-    /// Only if the check itself fails. What it finds is in the report.
+    /// Only if the check itself fails. Its findings are in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         verify(&self.own()?.shared)
     }

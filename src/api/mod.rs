@@ -1,4 +1,4 @@
-//! What a program uses: [`Db`] and the types that its methods return.
+//! The public API: [`Db`] and the types that its methods return.
 
 #[cfg(feature = "bench-support")]
 mod bench_support;

@@ -12,10 +12,10 @@ use std::sync::Arc;
 
 /// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It
 /// holds two blocks per run in memory, and keeps the segments and memtables that it started with. It ends
-/// after an error, unless it is told to [skip damage](Self::skip_damaged).
+/// after an error, unless told to [skip damage](Self::skip_damaged).
 ///
-/// The block cache keeps the first 256 KiB that a range reads of each run. Beyond, it keeps blocks only while
-/// it has room, so a scan of the whole store evicts next to nothing.
+/// The block cache keeps the first 256 KiB that a range reads of each run. Beyond that, it keeps blocks only
+/// while it has room, so a scan of the whole store evicts next to nothing.
 pub struct Range {
     /// `None` if it has no rows.
     view: Option<Arc<View>>,
@@ -26,9 +26,9 @@ pub struct Range {
     back: Option<MergeCursor>,
     done: bool,
     access: Access,
-    /// The key that was lent last.
+    /// The key lent last.
     key: Vec<u8>,
-    /// Where damage is noted that it skips.
+    /// Collects the damage that it skips.
     skipped: Option<Skipped>,
 }
 
@@ -59,7 +59,7 @@ impl Range {
     /// which allocates a key and shares the value. Both may be mixed.
     ///
     /// # Errors
-    /// Those of [`Db::get`](crate::Db::get). An error is returned once, and ends the range.
+    /// The errors of [`Db::get`](crate::Db::get). An error is returned once and ends the range.
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         Ok(self.lend(Direction::Forward)?.map(|(key, merge)| (key, merge.value())))
@@ -68,48 +68,48 @@ impl Range {
     /// [`next_row`](Self::next_row) from the other end.
     ///
     /// # Errors
-    /// Those of [`next_row`](Self::next_row).
+    /// The errors of [`next_row`](Self::next_row).
     #[inline]
     pub fn next_row_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         Ok(self.lend(Direction::Reverse)?.map(|(key, merge)| (key, merge.value())))
     }
 
-    /// Counts the rows that are left, without copying any: `let rows: u64 = range.count()?;`. It hides
-    /// [`Iterator::count`], which has no place for an error and would count the rows before one: hence the
+    /// Counts the remaining rows, without copying any: `let rows: u64 = range.count()?;`. It hides
+    /// [`Iterator::count`], which cannot return an error and would count only the rows before one. Hence the
     /// `Result`, and `u64` as for every number of rows.
     ///
     /// # Errors
-    /// Those of [`next_row`](Self::next_row).
+    /// The errors of [`next_row`](Self::next_row).
     #[must_use = "`count` of a range returns a `Result<u64>`: use `range.count()?`"]
     pub fn count(mut self) -> Result<u64> {
         self.count_rows().1
     }
 
-    /// The last row that is left. It is read from the other end, as fast as a first row.
+    /// The last remaining row. It is read from the other end, as fast as a first row.
     ///
     /// # Errors
-    /// Those of [`next_row`](Self::next_row).
+    /// The errors of [`next_row`](Self::next_row).
     pub fn last(mut self) -> Result<Option<(Vec<u8>, Value)>> {
         self.next_back().transpose()
     }
 
-    /// Iterates over the keys alone, from where this iterator is. Reads no value, so it is faster where
-    /// values are large.
+    /// Iterates over the keys alone, from the current position. Reads no values, so it is faster where they
+    /// are large.
     pub fn keys(mut self) -> Keys {
         self.access = Access::Keys;
         Keys(self)
     }
 
-    /// Goes on behind what cannot be read, from where this iterator is, and adds it to `skipped`: each time
-    /// the file, the offset, and the keys that may be missing. Every adapter works as without it, from both
-    /// ends. For what is left of a damaged store; slower than without it.
+    /// Continues past what cannot be read, from the current position, and adds it to `skipped`: each time the
+    /// file, the offset, and the keys that may be missing. Every adapter works as usual, from both ends. For
+    /// salvaging a damaged store; slower than a normal range.
     ///
-    /// No row that it shows is wrong, and outside of the skipped keys none is missing. Within them, rows
-    /// newer than everything that the unreadable blocks can hold are shown. Older ones, from other segments,
-    /// are left out: those blocks may overwrite or delete them. Of a skipped key that is not shown nothing is
-    /// known, not even whether it has a value. If the range tombstones of a segment or the top of its index
-    /// cannot be read, all of its keys are skipped. What cannot be read below keys that are skipped or
-    /// deleted may go unnoticed.
+    /// No row that it shows is wrong, and no row outside the skipped keys is missing. Within them, it shows
+    /// rows that are newer than everything in the unreadable blocks. It leaves out older ones from other
+    /// segments, because those blocks may overwrite or delete them. Nothing is known about a skipped key that
+    /// is not shown, not even whether it has a value. If the range tombstones of a segment or the top of its
+    /// index cannot be read, all of its keys are skipped. Damage below skipped or deleted keys may go
+    /// unnoticed.
     ///
     /// It ends after any other error, such as a lack of file descriptors.
     ///
@@ -128,7 +128,7 @@ impl Range {
     /// # Ok(()) }
     /// ```
     pub fn skip_damaged(mut self, skipped: &Skipped) -> Self {
-        // An end that has started starts again behind its last row.
+        // An end that has started starts again after its last row.
         if let Some(merge) = self.front.take() {
             self.lower = Bound::Excluded(merge.key().to_vec());
         }
@@ -148,7 +148,7 @@ impl Range {
         }
     }
 
-    /// [`step`](Self::step) for the first time, or towards the other end.
+    /// [`step`](Self::step) for the first time, or in the opposite direction.
     #[inline(never)]
     fn step_to_meet(&mut self, direction: Direction) -> Result<bool> {
         let (mine, other, start, end) = match direction {
@@ -170,7 +170,7 @@ impl Range {
         if !merge.advance_visible()? {
             return Ok(false);
         }
-        // Stop where the other end has already been. It is at a visible row, so nothing beyond it was read.
+        // Stop where the other end has been. It is at a visible row, so nothing beyond it was read.
         let met = other.as_ref().is_some_and(|other| match direction {
             Direction::Forward => merge.key() >= other.key(),
             Direction::Reverse => merge.key() <= other.key(),
@@ -224,7 +224,7 @@ impl Range {
         }
     }
 
-    /// Counts the rows that are left: those before an error, and the outcome.
+    /// Counts the remaining rows: those before an error, and the outcome.
     fn count_rows(&mut self) -> (u64, Result<u64>) {
         let mut rows = 0;
         loop {
@@ -236,7 +236,7 @@ impl Range {
         }
     }
 
-    /// What `take` makes of the row that is `skipped` rows further on.
+    /// Applies `take` to the row after `skipped` others.
     #[inline]
     fn next_with<T>(
         &mut self,
@@ -255,7 +255,7 @@ impl Range {
         }
     }
 
-    /// The key of the next row, and where its value is.
+    /// The key of the next row, and the location of its value.
     #[inline]
     fn lend(&mut self, direction: Direction) -> Result<Option<(&[u8], &MergeCursor)>> {
         if !self.advance(direction, 0)? {
@@ -276,8 +276,7 @@ fn row(merge: &MergeCursor) -> (Vec<u8>, Value) {
 
 /// `nth` and `nth_back` skip rows without copying them. An error among those is returned, not skipped. In
 /// generic code, `count` is the trait's: it counts the rows before an error, and not the error. Adapters that
-/// do not pass `count` on, such as `take`, `rev` and `by_ref`, count what they yield, so an error is one item
-/// to them.
+/// do not pass `count` on, such as `take`, `rev` and `by_ref`, count an error as one item.
 impl Iterator for Range {
     type Item = Result<(Vec<u8>, Value)>;
 
@@ -311,8 +310,7 @@ impl DoubleEndedIterator for Range {
 
 impl std::iter::FusedIterator for Range {}
 
-/// An iterator over keys in key order, without their values. Made by [`Range::keys`]; otherwise like
-/// [`Range`].
+/// An iterator over keys in key order, without values. Made by [`Range::keys`]; otherwise like [`Range`].
 pub struct Keys(Range);
 
 impl Keys {
@@ -320,7 +318,7 @@ impl Keys {
     /// which allocates it.
     ///
     /// # Errors
-    /// Those of [`Range::next_row`].
+    /// The errors of [`Range::next_row`].
     #[inline]
     pub fn next_key(&mut self) -> Result<Option<&[u8]>> {
         Ok(self.0.lend(Direction::Forward)?.map(|(key, _)| key))
@@ -329,7 +327,7 @@ impl Keys {
     /// [`next_key`](Self::next_key) from the other end.
     ///
     /// # Errors
-    /// Those of [`Range::next_row`].
+    /// The errors of [`Range::next_row`].
     #[inline]
     pub fn next_key_back(&mut self) -> Result<Option<&[u8]>> {
         Ok(self.0.lend(Direction::Reverse)?.map(|(key, _)| key))
@@ -338,7 +336,7 @@ impl Keys {
     /// [`Range::count`].
     ///
     /// # Errors
-    /// Those of [`Range::next_row`].
+    /// The errors of [`Range::next_row`].
     #[must_use = "`count` of keys returns a `Result<u64>`: use `keys.count()?`"]
     pub fn count(self) -> Result<u64> {
         self.0.count()
@@ -347,7 +345,7 @@ impl Keys {
     /// [`Range::last`] without its value.
     ///
     /// # Errors
-    /// Those of [`Range::next_row`].
+    /// The errors of [`Range::next_row`].
     pub fn last(mut self) -> Result<Option<Vec<u8>>> {
         self.next_back().transpose()
     }

@@ -10,8 +10,7 @@ use crate::key::{Seq, Value, prefix_end};
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// The store as of one moment. Later writes do not change what it reads; flushes and compactions go on
-/// meanwhile.
+/// The store as of one moment. Later writes do not change what it reads; flushes and compactions continue.
 #[derive(Clone)]
 pub struct Snapshot {
     reader: Reader,
@@ -41,8 +40,7 @@ impl Snapshot {
         Ok(self.get(key)?.is_some())
     }
 
-    /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its
-    /// end.
+    /// The keys and values within a range of keys, in order. Empty if the range's start is after its end.
     pub fn range(&self, range: impl KeyBounds) -> Range {
         let (lower, upper) = range.into_bounds();
         Range::new(Arc::clone(&self.view), self.seq, lower, upper)
@@ -63,7 +61,7 @@ impl Snapshot {
         self.prefix_range(prefix)
     }
 
-    /// [`prefix`](Self::prefix), whatever the filters say.
+    /// [`prefix`](Self::prefix) without filters.
     pub(crate) fn prefix_range(&self, prefix: &[u8]) -> Range {
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         Range::new(Arc::clone(&self.view), self.seq, Bound::Included(prefix.to_vec()), end)

@@ -12,16 +12,16 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Default)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Probes that sidecars answered, those of segments in quarantine included, which belong to no level.
+    /// Probes that sidecars answered, including quarantined segments', which belong to no level.
     pub filter_probes: u64,
-    /// Probes answered "absent". Each one saved a read of a segment.
+    /// Probes answered "absent". Each one saved reading a segment.
     pub filter_negatives: u64,
     /// Probes answered "maybe" although the segment did not have the key.
     pub filter_false_positives: u64,
-    /// Questions about a prefix of keys ([`Options::prefixes`](crate::Options::prefixes)) that sidecars
-    /// answered. Not among `filter_probes`.
+    /// Probes for a prefix of keys ([`Options::prefixes`](crate::Options::prefixes)) that sidecars answered.
+    /// Not counted in `filter_probes`.
     pub prefix_probes: u64,
-    /// Those answered "absent". Each one spared a walk a segment.
+    /// Those answered "absent". Each one saved a walk from reading a segment.
     pub prefix_negatives: u64,
     /// Sidecars found missing or unusable; each is rebuilt in the background.
     pub filters_unavailable: u64,
@@ -29,9 +29,8 @@ pub struct Stats {
     /// [`Db::compact`](crate::Db::compact) and the background, after pauses of 1 s to 1 h, read them again
     /// and take them back once they are readable. `sidebloom repair` salvages the others.
     pub segments_quarantined: u64,
-    /// Segments that an earlier release wrote in a format of its own. Compactions replace them, and
-    /// [`Db::compact`](crate::Db::compact) replaces all of them. The release after this one may not read
-    /// them.
+    /// Segments in a format of an earlier release. Compactions replace them, and
+    /// [`Db::compact`](crate::Db::compact) replaces all of them. The next release may not read them.
     pub segments_of_earlier_formats: u64,
     /// Segment files open now, not counting those that only active readers still hold.
     pub segments_open: u64,
@@ -59,7 +58,7 @@ pub struct Stats {
     pub filter_bytes_written: u64,
     /// Attempts that failed for lack of file descriptors and were retried.
     pub descriptor_waits: u64,
-    /// Time for which writers were slowed or stopped, in microseconds.
+    /// Time by which writers were delayed or stalled, in microseconds.
     pub stall_micros: u64,
     /// What writers wait for now; `None` if they do not.
     pub write_stall: Option<WriteStall>,
@@ -69,10 +68,10 @@ pub struct Stats {
     pub memtable_bytes: u64,
     /// How the store hashes its keys, chosen at its creation.
     pub key_hash: KeyHash,
-    /// In a store that [follows](crate::Options::follow) another process: everything that was written longer
-    /// ago than this is visible.
+    /// In a store that [follows](crate::Options::follow) another process: everything written longer ago than
+    /// this is visible.
     pub follower_age: Option<Duration>,
-    /// The levels, from 0 to the deepest in use. Segments in quarantine belong to none.
+    /// The levels, from 0 to the deepest in use. Quarantined segments belong to none.
     pub levels: Vec<LevelStats>,
 }
 
@@ -143,8 +142,7 @@ pub struct LevelStats {
 }
 
 impl LevelStats {
-    /// The observed false-positive rate: wrong "maybe"s per probe of an absent key. `None` before the first
-    /// such probe.
+    /// The observed false-positive rate: wrong "maybe"s per probe of an absent key. `None` before the first.
     pub fn observed_fpr(&self) -> Option<f64> {
         let absent = self.filter_negatives + self.filter_false_positives;
         (absent > 0).then(|| self.filter_false_positives as f64 / absent as f64)
@@ -155,12 +153,12 @@ fn expected_fpr(segment: &LiveSegment) -> f64 {
     segment.sidecar.as_ref().and_then(|s| s.verified_facts()).map_or(1.0, Facts::expected_fpr)
 }
 
-/// What the usable filters of some segments say of themselves. Opens those that were not needed so far.
+/// What the usable filters of some segments report. Opens those that were not needed so far.
 fn facts(segments: &Segments) -> impl Iterator<Item = &Facts> {
     segments.iter().filter_map(|s| s.sidecar.as_ref()?.facts().ok())
 }
 
-/// The kinds in use, in order of falling expected false-positive rate.
+/// The kinds in use, highest expected false-positive rate first.
 fn filter_kinds(segments: &Segments) -> Vec<String> {
     let mut kinds: Vec<(String, f64)> = Vec::new();
     for filter in facts(segments) {
@@ -174,7 +172,7 @@ fn filter_kinds(segments: &Segments) -> Vec<String> {
 }
 
 impl Stats {
-    /// Of a store now.
+    /// The current statistics of a store.
     pub(crate) fn of(engine: &Engine) -> Stats {
         let (view, storage) = (engine.shared.current_view(), &engine.shared.storage);
         let metrics = &storage.metrics;

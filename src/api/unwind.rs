@@ -1,12 +1,11 @@
-//! What a caught panic leaves behind.
+//! What a caught panic leaves intact.
 //!
-//! 1. Code of the caller runs inside a call where it gives rows (`ingest`), is told of progress, or logs. No
-//!    lock of the store is held around the first two, and what such a call has built is removed as it
-//!    unwinds. A logger may panic anywhere.
-//! 2. Each critical section leaves its data valid at each step, so locks of a thread that has panicked are
-//!    taken over ([`lock`](crate::sync::lock)). Where several steps belong together, a commit of the log or a
-//!    publication, a panic in between makes the store read-only
-//!    ([`Error::Poisoned`](crate::Error::Poisoned)).
+//! 1. The caller's code runs inside a call where it provides rows (`ingest`), receives progress, or logs. No
+//!    lock of the store is held around the first two, and unwinding removes what such a call has built. A
+//!    logger may panic anywhere.
+//! 2. Each critical section leaves its data valid at each step, so locks of a panicked thread are taken over
+//!    ([`lock`](crate::sync::lock)). Where several steps belong together (a log commit or a publication), a
+//!    panic in between makes the store read-only ([`Error::Poisoned`](crate::Error::Poisoned)).
 //! 3. What a thread keeps for its next read is replaced as a whole.
 //! 4. A batch takes an operation as a whole. A range and a cursor are only moved by `&mut self`, which is not
 //!    [`UnwindSafe`] by itself. Shared, they do not change.

@@ -1,5 +1,4 @@
-//! When work that failed, or that waits for something to change, is attempted again: after pauses that
-//! double.
+//! Retries of work that failed or waits for a change: after pauses that double.
 
 use crate::error::{Error, Result};
 use crate::sync::Instant;
@@ -8,21 +7,21 @@ use std::time::Duration;
 /// The pauses between attempts at background work that fails.
 const RETRY_FIRST: Duration = Duration::from_millis(50);
 const RETRY_LONGEST: Duration = Duration::from_secs(5);
-/// A shortage of descriptors is not reported until it has lasted this long: it mostly passes soon.
+/// A shortage of descriptors is reported only after this long: it usually passes soon.
 const SHORTAGE_PATIENCE: Duration = Duration::from_secs(10);
 
 /// A schedule whose pauses double.
 pub(crate) struct Backoff {
     first: Duration,
     longest: Duration,
-    /// The last pause; zero before the first one.
+    /// Last pause; zero before the first one.
     pause: Duration,
-    /// When it began, and when it ends, if an attempt is scheduled.
+    /// When the last pause began, and when it ends, if an attempt is scheduled.
     scheduled: Option<(Instant, Instant)>,
 }
 
 impl Backoff {
-    /// Nothing is scheduled. Pauses go from `first` to `longest`.
+    /// Nothing is scheduled. Pauses grow from `first` to `longest`.
     pub const fn new(first: Duration, longest: Duration) -> Self {
         Backoff { first, longest, pause: Duration::ZERO, scheduled: None }
     }
@@ -36,20 +35,20 @@ impl Backoff {
         is_free
     }
 
-    /// Schedules an attempt after twice the last pause, whatever was scheduled.
+    /// Schedules an attempt after twice the last pause, and replaces any scheduled one.
     pub fn postpone(&mut self) {
         self.pause = (self.pause * 2).clamp(self.first, self.longest);
         let now = Instant::now();
         self.scheduled = Some((now, now + self.pause));
     }
 
-    /// Schedules an attempt after the first pause, whatever was scheduled.
+    /// Schedules an attempt after the first pause, and replaces any scheduled one.
     pub fn schedule_soon(&mut self) {
         self.forget_pauses();
         self.postpone();
     }
 
-    /// Lets the attempt that is scheduled come after no more than the first pause.
+    /// Moves the scheduled attempt forward, to at most the first pause from now.
     pub fn hurry(&mut self) {
         if let Some((since, due)) = &mut self.scheduled {
             *due = (*due).min(*since + self.first);
@@ -57,7 +56,7 @@ impl Backoff {
         }
     }
 
-    /// Lets the next pause be the first one again.
+    /// Resets the next pause to the first one.
     pub fn forget_pauses(&mut self) {
         self.pause = Duration::ZERO;
     }
@@ -67,7 +66,7 @@ impl Backoff {
         self.scheduled.map(|(_, due)| due.saturating_duration_since(now))
     }
 
-    /// Whether the scheduled attempt is due. It is no longer scheduled then.
+    /// Whether the scheduled attempt is due; clears it if so.
     pub fn take_due(&mut self, now: Instant) -> bool {
         let is_due = self.until(now).is_some_and(|left| left.is_zero());
         self.scheduled = self.scheduled.filter(|_| !is_due);
@@ -75,20 +74,20 @@ impl Backoff {
     }
 }
 
-/// The kinds of background work, each with retries of its own.
+/// The kinds of background work. Each has its own retries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum TaskKind {
     /// Frees memory: writers stall without it.
     Flush,
-    /// While level 0 is full, writers stall without it.
+    /// Writers stall without it while level 0 is full.
     Compaction,
-    /// Verifies and rebuilds derived data: no writer and no compaction waits for it (I2).
+    /// Verifies and rebuilds derived data. No writer or compaction waits for it (I2).
     Sidecars,
 }
 
-/// How the attempts at one kind of work went.
+/// The outcome of the attempts at one kind of work.
 pub(crate) struct Retries {
-    /// Attempts that failed since the store was opened.
+    /// Failed attempts since the store was opened.
     failures: u64,
     /// `None` after a success.
     last_failure: Option<FailedAttempt>,
@@ -103,7 +102,7 @@ struct FailedAttempt {
 }
 
 impl FailedAttempt {
-    /// Whether waiting for the next attempt would help little.
+    /// Whether waiting for the next attempt is unlikely to help.
     fn counts(&self) -> bool {
         !self.error.is_out_of_descriptors()
             || self.at.saturating_duration_since(self.since) >= SHORTAGE_PATIENCE
@@ -122,7 +121,7 @@ impl Retries {
         self.next.until(now).unwrap_or_default()
     }
 
-    /// Shortens the pause, because a caller waits for the next attempt.
+    /// Shortens the pause, because a caller is waiting.
     pub fn hurry(&mut self) {
         self.next.hurry();
     }
@@ -193,17 +192,17 @@ mod tests {
         let shortage = Error::io(crate::error::IoOp::Open, "file", rustix::io::Errno::MFILE.into());
         for _ in 0..3 {
             retries.record_failure(&shortage);
-            assert!(retries.check_since(0).is_ok(), "it may pass");
+            assert!(retries.check_since(0).is_ok(), "a shortage may pass");
         }
         if let Some(failure) = &mut retries.last_failure {
             failure.since = failure.at - SHORTAGE_PATIENCE;
         }
         assert!(retries.check_since(0).is_err());
-        assert!(retries.check_since(3).is_ok(), "of no attempt since then");
+        assert!(retries.check_since(3).is_ok(), "no attempt has failed since");
         retries.record_failure(&shortage);
-        assert!(retries.check_since(3).is_err(), "the series goes on");
+        assert!(retries.check_since(3).is_err(), "the series continues");
         retries.reset();
         retries.record_failure(&shortage);
-        assert!(retries.check_since(0).is_ok(), "another one begins");
+        assert!(retries.check_since(0).is_ok(), "a new series begins");
     }
 }

@@ -1,4 +1,4 @@
-//! The state that background threads, writers and waiters share, under one short lock.
+//! The state shared by background threads, writers and waiters, under one short lock.
 
 use super::backoff::{Backoff, Retries, TaskKind};
 use super::compact::reservation::Reservation;
@@ -19,7 +19,7 @@ const IDLE_AFTER: Duration = Duration::from_secs(5);
 /// The pauses between checks of segments without a sidecar.
 const MISSING_SIDECARS: Backoff = Backoff::new(Duration::from_millis(500), Duration::from_secs(60));
 
-/// The pauses between reads of the segments in quarantine.
+/// The pauses between reads of quarantined segments.
 const SUSPECTS: Backoff = Backoff::new(Duration::from_secs(1), Duration::from_secs(3600));
 
 /// The state of the background work.
@@ -30,7 +30,7 @@ pub(crate) struct Control {
     pub sidecars: SidecarWork,
     pub suspects: Suspects,
     pub idleness: Idleness,
-    /// Tasks that have ended, of background threads and others.
+    /// Tasks that have ended, in background threads and elsewhere.
     pub finished: u64,
     /// Segments of a failed manifest edit. The edit may have reached the disk, so their files stay until the
     /// manifest is rewritten.
@@ -43,15 +43,15 @@ pub(crate) struct Control {
 /// Memtables to flush.
 #[derive(Default)]
 pub(crate) struct Flushes {
-    /// Oldest first, each with the first log that is still needed after its flush.
+    /// Oldest first, each with the first log still needed after its flush.
     pub waiting: VecDeque<(Arc<Memtable>, FileId)>,
-    /// While a memtable is being flushed: the first log that is still needed after it.
+    /// During a flush: the first log still needed after it.
     pub running: Option<FileId>,
     pub tombstones: TombstoneFlush,
     pub retries: Retries,
 }
 
-/// Whether the active memtable is to be flushed because of its tombstones, once the store is idle.
+/// Whether to flush the active memtable because of its tombstones, once the store is idle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) enum TombstoneFlush {
     #[default]
@@ -64,7 +64,7 @@ pub(crate) enum TombstoneFlush {
 
 /// What of the logs is in segments, and what is durable.
 pub(crate) struct Logs {
-    /// Logs of this open below this number hold nothing that segments do not have.
+    /// Logs of this open below this number hold only what segments have.
     pub floor: FileId,
     /// How much of them this process has synced.
     pub synced: Option<LogMark>,
@@ -79,7 +79,7 @@ pub(crate) struct Compactions {
     pub retries: Retries,
 }
 
-/// Sidecars to verify, to rebuild and to unmap, and indexes to read.
+/// Sidecars to verify, rebuild and unmap, and indexes to read.
 pub(crate) struct SidecarWork {
     /// Segments whose sidecars wait to be verified or rebuilt.
     pub to_check: SidecarQueue<Arc<SegmentMeta>>,
@@ -87,11 +87,11 @@ pub(crate) struct SidecarWork {
     pub indexes_to_warm: Queue<Arc<SegmentMeta>>,
     /// Whether a thread works on one of these.
     pub checking: bool,
-    /// When segments without a sidecar are next checked.
+    /// When to check next for segments without a sidecar.
     pub missing: Backoff,
     /// When cold sidecars may next be unmapped; `None` while a thread does so.
     pub unmap_from: Option<Instant>,
-    /// Faults in maps ([`sigbus_faults`](crate::fs::sigbus_faults)) that were handled already.
+    /// Mapping faults ([`sigbus_faults`](crate::fs::sigbus_faults)) already handled.
     pub faults_seen: usize,
     pub retries: Retries,
 }
@@ -100,11 +100,11 @@ pub(crate) struct SidecarWork {
 pub(crate) struct Suspects {
     /// Those to read.
     pub to_try: Queue<Arc<SegmentMeta>>,
-    /// When all of them are next queued.
+    /// When to queue all of them next.
     pub next: Backoff,
 }
 
-/// Whether the store is idle. While writes come in, work that can wait is postponed.
+/// Whether the store is idle. Work that can wait is postponed while writes come in.
 #[derive(Default)]
 pub(crate) struct Idleness {
     /// When a memtable last filled up.
@@ -114,7 +114,7 @@ pub(crate) struct Idleness {
 }
 
 impl Control {
-    /// Nothing to do. `floor` is the number before that of the first log of this open.
+    /// Nothing to do. `floor` is the number before this open's first log.
     pub fn new(floor: FileId) -> Self {
         Control {
             flushes: Flushes::default(),
@@ -146,7 +146,7 @@ impl Control {
         }
     }
 
-    /// How long until the active memtable is to be flushed because of its tombstones, if that is planned.
+    /// How long until the active memtable is flushed because of its tombstones, if planned.
     pub fn until_tombstone_flush(&self, now: Instant) -> Option<Duration> {
         let TombstoneFlush::Due(from) = self.flushes.tombstones else { return None };
         let pause = from.saturating_duration_since(now).max(self.flushes.retries.pause(now));
@@ -155,12 +155,12 @@ impl Control {
 }
 
 impl Flushes {
-    /// How many full memtables wait, or are being flushed.
+    /// The number of full memtables that wait or are being flushed.
     pub fn memtables(&self) -> usize {
         self.waiting.len() + usize::from(self.running.is_some())
     }
 
-    /// The first logs that are still needed after the flushes that are to come.
+    /// The first logs still needed after each pending flush.
     pub fn next_logs(&self) -> impl Iterator<Item = FileId> {
         self.waiting.iter().map(|(_, next)| *next).chain(self.running)
     }

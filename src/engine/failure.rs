@@ -1,4 +1,4 @@
-//! How an open store acts on an error, as its [`Remedy`] says.
+//! How an open store acts on an error, according to its [`Remedy`].
 
 use crate::engine::backoff::TaskKind;
 use crate::engine::control::Control;
@@ -11,13 +11,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The kind of work that a caller waits for, and how many attempts at it had failed before.
+/// The kind of work that a caller waits for, and how many attempts at it failed before.
 #[derive(Default)]
 pub(crate) struct AwaitedWork(Option<(TaskKind, u64)>);
 
 impl Shared {
-    /// Applies an error's remedy and returns the error. With [`Remedy::Poison`] the store becomes read-only
-    /// (I5).
+    /// Applies an error's remedy and returns the error. [`Remedy::Poison`] makes the store read-only (I5).
     pub fn fail(&self, error: Error) -> Error {
         if Remedy::of(&error) == Remedy::Poison {
             self.stop_writing(error.to_string());
@@ -25,7 +24,7 @@ impl Shared {
         error
     }
 
-    /// Records how an attempt at background work ended. Logs the first failure of a series, and its end.
+    /// Records how an attempt at background work ended. Logs the first failure of a series and its end.
     pub fn record_attempt(&self, control: &mut Control, kind: TaskKind, failure: Option<&Error>) {
         let retries = control.retries(kind);
         match failure {
@@ -54,13 +53,12 @@ impl Shared {
         }
     }
 
-    /// Waits until `wanted` returns `None`. Fails if an attempt at the kind of work that it returned fails
-    /// meanwhile.
+    /// Waits until `wanted` returns `None`. Fails if an attempt at the work that it returned fails.
     pub fn wait_for_work(&self, wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
         self.wait_for_work_within(None, wanted).map(|_| ())
     }
 
-    /// [`wait_for_work`](Self::wait_for_work), but not for longer than the limit; `false` if that has passed.
+    /// [`wait_for_work`](Self::wait_for_work) with a time limit; `false` once that has passed.
     pub fn wait_for_work_within(
         &self,
         limit: Option<Duration>,
@@ -75,7 +73,7 @@ impl Shared {
         outcome.map(|()| is_over)
     }
 
-    /// Hurries work that a caller waits for. Fails if an attempt at it has failed since the first call.
+    /// Speeds up work that a caller waits for. Fails if an attempt at it has failed since the first call.
     pub fn check_awaited(
         &self,
         awaited: &mut AwaitedWork,
@@ -116,7 +114,7 @@ impl Shared {
             .ok()
     }
 
-    /// Runs a part of a write. A panic may leave the memtable behind the log, so it makes the store
+    /// Runs part of a write. A panic may leave the memtable without what the log has, so it makes the store
     /// read-only.
     pub fn poison_on_panic<T>(&self, part: impl FnOnce() -> T) -> T {
         let armed = PoisonOnDrop(self);

@@ -1,5 +1,4 @@
-//! Directories that somebody made on purpose (I6): lengths that no content justifies, and numbers that no
-//! store gives.
+//! Directories crafted on purpose (I6): lengths that no content justifies, and numbers that no store assigns.
 
 use crate::error::{Error, Result};
 use crate::fs::RealFs;
@@ -15,7 +14,7 @@ use std::sync::Arc;
 
 const STORE: StoreIdentity =
     StoreIdentity { store_id: 0x1357, hasher: crate::KeyHasher::siphash13([0x5e, 0x6f]) };
-/// What a file system allows and no memory has.
+/// A file system allows it, and no machine has the memory.
 const TERABYTE: u64 = 1 << 40;
 
 /// A store with a segment and a log.
@@ -34,7 +33,7 @@ fn lengthen(path: &Path) {
     File::options().write(true).open(path).unwrap().set_len(TERABYTE).unwrap();
 }
 
-/// The file of the store with this ending.
+/// The file of the store with this extension.
 fn file_of(store: &Path, ending: &str) -> PathBuf {
     let files = std::fs::read_dir(store).unwrap().map(|entry| entry.unwrap().path());
     files.into_iter().find(|path| path.to_string_lossy().ends_with(ending)).unwrap()

@@ -39,7 +39,7 @@ impl WriteStall {
     }
 }
 
-/// In place of a level: segments in quarantine belong to none.
+/// In place of a level: quarantined segments belong to none.
 pub(crate) const QUARANTINE: usize = LEVELS;
 /// The levels, and quarantine.
 const COUNTED: usize = LEVELS + 1;
@@ -48,7 +48,7 @@ const COUNTED: usize = LEVELS + 1;
 #[derive(Default)]
 #[repr(align(128))]
 pub(crate) struct FilterCounts {
-    /// Probes of sidecars, by level, without those in `denials`.
+    /// Probes of sidecars, by level, except those in `denials`.
     probes: [AtomicU64; COUNTED],
     /// How many of them returned "maybe".
     maybes: [AtomicU64; COUNTED],
@@ -103,7 +103,7 @@ impl FilterCounters<'_> {
     }
 }
 
-/// The sums of the filter counters, by level, and last those of quarantine.
+/// The sums of the filter counters, by level, with quarantine last.
 #[derive(Default)]
 pub(crate) struct FilterSums {
     pub probes: [u64; COUNTED],
@@ -124,7 +124,7 @@ pub(crate) struct Metrics {
     pub compaction_read_bytes: AtomicU64,
     pub filter_bytes: AtomicU64,
     pub stall_micros: AtomicU64,
-    /// What a writer waits for now, as [`WriteStall::to_metric`] gives it.
+    /// What a writer waits for now, encoded by [`WriteStall::to_metric`].
     pub write_stall: AtomicU64,
     /// Attempts that failed for lack of file descriptors.
     pub descriptor_waits: AtomicU64,

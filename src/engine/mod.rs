@@ -1,5 +1,4 @@
-//! The store behind [`Db`](crate::Db). A get goes through `read`; a put through `write`, and later through
-//! `compact`.
+//! The store behind [`Db`](crate::Db). `read` serves a get; a put passes `write`, and later `compact`.
 
 pub(crate) mod backoff;
 pub(crate) mod compact;
@@ -85,7 +84,7 @@ impl Engine {
     }
 }
 
-/// What only a writable store has.
+/// The parts that only a writable store has.
 pub(crate) struct Writable {
     pub logs: InheritedLogs,
     pub manifest: Manifest,

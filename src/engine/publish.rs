@@ -1,5 +1,5 @@
-//! Publication: the only way to change the set of segments, used by flush and compaction alike: segment
-//! durable → sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
+//! Publication: the only way to change the set of segments, for flush and compaction alike: segment durable →
+//! sidecar durable → directory fsync → manifest edit durable → visible → old files unlinked.
 
 use crate::engine::shared::Shared;
 use crate::engine::unsynced_logs::UnsyncedLogs;
@@ -16,8 +16,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-/// A change of the live set. The segments and sidecars in `added` are durable, except for their directory
-/// entries.
+/// A change of the live set. The segments and sidecars in `added` are durable, except directory entries.
 #[derive(Default)]
 pub(crate) struct LiveSetChange {
     pub added: Vec<LiveSegment>,
@@ -33,7 +32,7 @@ pub(crate) struct FlushedMemtable {
     pub table: Arc<Memtable>,
     /// The newest sequence number before `next_log`; `None` if there is none since the last flush.
     pub last_seq: Option<Seq>,
-    /// The first log that is still needed.
+    /// The first log still needed.
     pub next_log: FileId,
 }
 
@@ -60,8 +59,7 @@ impl LiveSetChange {
 fn next_live(live: &LiveSet, change: &LiveSetChange) -> LiveSet {
     let mut added = change.added.clone();
     for segment in &mut added {
-        // A segment that only changes its level keeps its current sidecar, which may be newer than the one in
-        // the change.
+        // A segment that only changes its level keeps its current sidecar, maybe newer than the change's.
         if let Some(now) = live.now(&segment.meta) {
             segment.sidecar.clone_from(&now.sidecar);
         }
@@ -69,7 +67,7 @@ fn next_live(live: &LiveSet, change: &LiveSetChange) -> LiveSet {
     live.with(added, &change.removed)
 }
 
-/// The one who changes the manifest.
+/// Changes the manifest.
 pub(crate) struct Publisher {
     shared: Arc<Shared>,
     /// `None` in a read-only store.
@@ -92,21 +90,20 @@ impl Publisher {
         &self.unsynced
     }
 
-    /// What `read` makes of the manifest's state. Meanwhile nothing is published, so the live set has exactly
-    /// the segments of the state.
+    /// Applies `read` to the manifest's state. Nothing is published during the call, so the live set has
+    /// exactly the segments of the state.
     pub fn with_state<T>(&self, read: impl FnOnce(&ManifestState) -> T) -> Result<T> {
         let manifest = lock(&self.manifest);
         manifest.as_ref().map(|(_, state)| read(state)).ok_or(Error::ReadOnly)
     }
 
-    /// Keeps others from publishing while what it returns lives.
+    /// Nobody else publishes while the returned guard lives.
     pub fn hold(&self) -> impl Drop {
         lock(&self.manifest)
     }
 
-    /// Publishes a change. On an error, the old set stays in place and the files of the added segments are
-    /// removed, unless the manifest may name them. If the error is not temporary, the store becomes
-    /// read-only.
+    /// Publishes a change. On an error, the old set stays, and the files of the added segments are removed
+    /// unless the manifest may name them. Unless the error is temporary, the store becomes read-only.
     pub fn publish(&self, change: LiveSetChange) -> Result<()> {
         self.publish_if(|_| Some(change))
     }
@@ -148,7 +145,7 @@ impl Publisher {
                 if Arc::ptr_eq(now, &live) {
                     next.take()
                 } else {
-                    Some(next_live(now, &change)) // It has got other sidecars.
+                    Some(next_live(now, &change)) // It has new sidecars.
                 }
             },
             |view| {
@@ -167,9 +164,9 @@ impl Publisher {
 
         let stays: BTreeSet<FileId> = change.added.iter().map(|s| s.meta.id).collect();
         let mut gone: Vec<_> = change.removed.iter().filter(|s| !stays.contains(&s.meta.id)).collect();
-        // The deepest level, with the oldest entries, leaves first. If the process is killed in between and
-        // the manifest is lost too, a repair finds the tombstone of each value that it finds (but for levels
-        // whose ages an earlier repair has mixed).
+        // The deepest level, with the oldest entries, is removed first. If the process is killed in between
+        // and the manifest is lost too, a repair finds the tombstone of each value that it finds (except in
+        // levels whose ages an earlier repair has mixed).
         gone.sort_by_key(|s| (Reverse(s.meta.place.last_level()), s.meta.max_seq));
         gone.into_iter().for_each(|s| s.file.mark_obsolete(version));
         self.unsynced.close_before(new_floor);
@@ -178,7 +175,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Records in the manifest how much of the logs was synced, so that the loss of any of it is detected.
+    /// Records in the manifest how much of the logs was synced, so that a loss is detected.
     pub fn publish_log_mark(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
@@ -190,8 +187,8 @@ impl Publisher {
         self.record(log, state, edit, (&[], None)).map(drop).map_err(|e| self.shared.fail(e))
     }
 
-    /// Lets the sequence numbers begin behind those of the segments. For a repair that has numbered all rows
-    /// anew: no log counts any more.
+    /// Makes the sequence numbers start after those of the segments. For a repair that has renumbered all
+    /// rows: no log counts any more.
     pub fn restart_numbers(&self) -> Result<ManifestState> {
         let mut manifest = lock(&self.manifest);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
@@ -203,13 +200,13 @@ impl Publisher {
         Ok(state.clone())
     }
 
-    /// Makes an edit durable that adds these segments, after which the live set is `next`. Returns the edit
-    /// with the number of the version that it makes. On an error, `state` has the segments that it had; the
-    /// manifest does too, or it is torn and rewritten next time.
+    /// Makes an edit durable that adds these segments and leads to the live set `next`. Returns the edit,
+    /// with the number of the version that it makes. On an error, `state` has the segments that it had. So
+    /// does the manifest, or it is torn and rewritten next time.
     ///
-    /// Each version has a number of its own (`follow/versions.rs`), so the edit takes its number after a
-    /// rewrite has taken one: had the version without a segment the number of a rewritten one that names it,
-    /// its file would be removed although somebody reads it.
+    /// Each version has its own number (`follow/versions.rs`), so the edit takes its number after a rewrite
+    /// has taken one. If a version without a segment shared its number with a rewritten one that names it,
+    /// the segment's file would be removed while somebody reads it.
     fn record(
         &self,
         manifest: &mut Manifest,
@@ -235,12 +232,11 @@ impl Publisher {
         Ok(edit)
     }
 
-    /// Rewrites a manifest whose last edit failed. The new one certainly does not name the segments of that
-    /// edit.
+    /// Rewrites a manifest whose last edit failed. The new one certainly does not name that edit's segments.
     fn rewrite_if_needed(&self, manifest: &mut Manifest, state: &mut ManifestState) -> Result<()> {
         if manifest.needs_rewrite() {
-            // Another process may have read the failed edit. The version without it is a later one, also for
-            // the next writer.
+            // Another process may have read the failed edit. The version without it must be a later one, also
+            // for the next writer.
             let later = ManifestState { next_id: self.shared.storage.take_version(), ..state.clone() };
             manifest.rewrite(&later)?;
             *state = later;
@@ -250,7 +246,7 @@ impl Publisher {
         Ok(())
     }
 
-    /// Unlinks the logs from `from` to before `to`. If one cannot be removed, the next open removes it.
+    /// Unlinks the logs from `from` up to, but not including, `to`. The next open removes any that stay.
     fn remove_logs(&self, from: FileId, to: FileId) {
         let ids = (from.0..to.0).map(FileId);
         for path in ids.map(|id| self.shared.storage.path_of(id, FileKind::Wal)) {

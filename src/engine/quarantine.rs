@@ -1,10 +1,10 @@
-//! Quarantine: what happens to a segment that background work could not read.
+//! Quarantine: for segments that background work could not read.
 //!
 //! A failed read endangers nothing that is written, so the store stays writable (I5). A manifest edit moves
 //! the segment from its level to quarantine, where it stays across reopening. Compactions leave it out and
 //! keep every tombstone that may hide one of its rows. Reads still search it (see `LiveSet::quarantined`).
-//! Once it is readable again, it comes back (see `compact/take_back.rs`); `sidebloom repair` salvages the
-//! readable rows of the others.
+//! Once it is readable again, it comes back (see `compact/take_back.rs`); otherwise `sidebloom repair`
+//! salvages its readable rows.
 
 use crate::engine::publish::{LiveSetChange, Publisher};
 use crate::error::Error;
@@ -15,9 +15,8 @@ use crate::remedy::Remedy;
 use std::io::ErrorKind;
 
 impl Publisher {
-    /// Moves the segment that could not be read to quarantine, unless it was compacted away meanwhile.
-    /// Returns `false` if the error has another cause or the move could not be recorded: the caller then
-    /// retries after a pause.
+    /// Moves an unreadable segment to quarantine, unless it was compacted away. Returns `false` if the error
+    /// has another cause or the move could not be recorded: the caller then retries after a pause.
     pub fn quarantine(&self, error: &Error) -> bool {
         let Some(id) = unreadable_segment(error) else { return false };
         // Unpublished outputs of compactions are never read, so this segment was live. If it no longer is, it
@@ -42,7 +41,7 @@ impl Publisher {
             .is_ok()
     }
 
-    /// Schedules the next read of the segments in quarantine, if there are any.
+    /// Schedules the next read of the quarantined segments, if there are any.
     pub fn try_suspects_later(&self) {
         let shared = self.shared();
         if shared.storage.options.read_only || shared.live().quarantined().is_empty() {

@@ -1,6 +1,6 @@
 //! What all parts of an open store share: its files, what readers see, and the state of its background work.
 //!
-//! The locks of a store are always taken in this order. Readers take none of them.
+//! Locks of a store are always taken in this order. Readers take none of them.
 //! 1. The log ([`Writer`](super::write::Writer)): held by the writer at the head of the queue. Protects the
 //!    write-ahead log and the active memtable.
 //! 2. The manifest ([`Publisher`](super::publish::Publisher)): held while segments or sidecars are published.
@@ -24,10 +24,10 @@ use std::time::Duration;
 /// Stores opened by this process.
 static OPENED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// What tells the current view from all others. Every lookup reads it, so it has a cache line to itself.
+/// What tells the current view from all others. Every lookup reads it, so it has its own cache line.
 #[repr(align(128))]
 pub(crate) struct CurrentView {
-    /// Tells the open stores of this process apart.
+    /// Identifies an open store within this process.
     pub store: u64,
     /// Rises after each change of the view, before what depends on the change is visible.
     pub number: AtomicU64,
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    /// The state right after recovery. `work` is the signal that `storage` knows, too.
+    /// The state right after recovery. `work` is the signal that `storage` also has.
     pub fn new(storage: Storage, work: Arc<Condvar>, view: View, visible: Seq) -> Self {
         let before_own_logs = FileId(storage.first_own_id.0.saturating_sub(1));
         Shared {
@@ -107,22 +107,21 @@ impl Shared {
         self.visible.store(visible, Ordering::Release);
     }
 
-    /// Lets readers see everything up to this number, if that is more than they see.
+    /// Lets readers see everything up to this number, if they see less now.
     pub fn show_at_least(&self, visible: Seq) {
         self.visible.fetch_max(visible, Ordering::AcqRel);
     }
 
-    /// The view and the sequence number for a read that starts now, loaded in the order that [`View`]
-    /// requires.
+    /// The view and sequence number for a read that starts now, loaded in the order that [`View`] requires.
     #[inline]
     pub fn snapshot(&self) -> (Arc<View>, Seq) {
         let view = self.current_view();
         (view, self.visible())
     }
 
-    /// Replaces the view. The caller holds `control`, so only one thread at a time does so. Returns the view
-    /// before, which may be the last to have its memtables and segments. It is dropped without the lock, and
-    /// not earlier: its memtables' filters deny everything once they are gone, and readers must know by then
+    /// Replaces the view. The caller holds `control`, so only one thread at a time does so. Returns the
+    /// previous view, which may be the last to hold its memtables and segments. Drop it without the lock and
+    /// not earlier: once its memtables are gone, their filters deny everything, and readers must know by then
     /// that the view has changed.
     #[must_use]
     pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) -> Arc<View> {
@@ -132,8 +131,8 @@ impl Shared {
         before
     }
 
-    /// Replaces the live set by what `next` makes of it without the lock, and once more if another thread has
-    /// replaced it meanwhile. `along` changes the rest of the view at the same time. `None` changes nothing.
+    /// Computes the next live set with `next`, without the lock, and again if another thread has replaced it
+    /// since. `along` changes the rest of the view at the same time. `None` changes nothing.
     pub fn change_live(
         &self,
         mut next: impl FnMut(&Arc<LiveSet>) -> Option<LiveSet>,
@@ -167,7 +166,7 @@ impl Shared {
         self.progress.notify_all();
     }
 
-    /// Releases the lock until there may be work, or the time is over. May return earlier.
+    /// Releases the lock until there may be work, or the timeout. May return earlier.
     pub fn sleep<'a>(
         &self,
         control: ShortGuard<'a, Control>,
@@ -184,7 +183,7 @@ impl Shared {
         control.wait(&self.progress)
     }
 
-    /// Lets the store take no more writes, for this cause. `false` if it took none before.
+    /// Makes the store read-only for this cause. `false` if it already was.
     pub fn set_failure(&self, cause: Arc<str>) -> bool {
         self.failure.set(cause).is_ok()
     }
@@ -209,7 +208,7 @@ impl Shared {
         self.wait_until_within(None, done).map(|_| ())
     }
 
-    /// [`wait_until`](Self::wait_until), but not for longer than the limit; `false` if that has passed.
+    /// [`wait_until`](Self::wait_until) with a time limit; `false` once that has passed.
     pub fn wait_until_within(
         &self,
         limit: Option<Duration>,

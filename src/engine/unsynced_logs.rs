@@ -1,12 +1,12 @@
-//! Logs that others have replaced before they were synced.
+//! Logs that were replaced before they were synced.
 
 use crate::id::FileId;
 use crate::sync::{Mutex, lock};
 use crate::wal::LogWriter;
 
 /// The logs, oldest first. A sync of the current log must sync them first, or a crash could keep later writes
-/// and lose earlier ones. A flush removes those that it makes redundant. No other lock is taken while this
-/// one is held.
+/// and lose earlier ones. A flush removes those that it makes redundant. Nobody takes another lock under this
+/// one.
 #[derive(Default)]
 pub(crate) struct UnsyncedLogs(Mutex<Vec<(FileId, LogWriter)>>);
 

@@ -16,23 +16,21 @@ use crate::sidecar::{Residency, Sidecar};
 pub struct VerifyReport {
     /// Segments read.
     pub segments: u64,
-    /// Entries in them that are readable.
+    /// Readable entries in them.
     pub entries: u64,
-    /// Entries in them that are not readable, for damage in their blocks.
+    /// Entries in them that damaged blocks make unreadable.
     pub unreadable_entries: u64,
-    /// Blocks that are not readable, without those in index partitions that are not, which are unknown.
+    /// Unreadable blocks, except those in unreadable index partitions, whose number is unknown.
     pub unreadable_blocks: u64,
-    /// Entries that are only in memory and in the logs. The logs' checksums are verified when the store is
-    /// opened.
+    /// Entries that are only in memory and in the logs. Log checksums are verified when the store is opened.
     pub log_entries: u64,
     /// Bytes of the segments.
     pub bytes: u64,
     /// Filters that were probed for every key of their segment.
     pub filters: u64,
-    /// Damage to the data, each with its file and offset. For unreadable blocks also with the keys that they
-    /// may hold.
+    /// Damage to the data, each with its file and offset; for unreadable blocks, also the keys they may hold.
     pub problems: Vec<Error>,
-    /// Missing or unusable filters, with the reason. Answers are right without them. Opening the store for
+    /// Missing or unusable filters, with the reason. Answers are correct without them. Opening the store for
     /// writing rebuilds them.
     pub unusable_filters: Vec<String>,
 }
@@ -64,7 +62,7 @@ pub(crate) fn verify(shared: &Shared) -> Result<VerifyReport> {
     Ok(report)
 }
 
-/// Opens both files again, so that it checks what is on disk, not what is in memory.
+/// Opens both files again, to check what is on disk, not what is in memory.
 fn verify_segment(storage: &Storage, live: &LiveSegment, report: &mut VerifyReport) {
     let meta = &live.meta;
     let path = storage.path_of(meta.id, FileKind::Filter);
@@ -74,7 +72,7 @@ fn verify_segment(storage: &Storage, live: &LiveSegment, report: &mut VerifyRepo
         let sidecar = Sidecar::open(&storage.maps, &path, &expected, Residency::Pinned)?;
         sidecar.verify().map(|_| sidecar)
     };
-    // A new one may have replaced it between its opening and its reading.
+    // A new one may have replaced it between open and read.
     let sidecar = open().or_else(|_| open());
     let own_prefixes = sidecar.as_ref().ok().and_then(|s| s.known_facts()).map(|facts| *facts.prefixes());
     let hasher = storage.header.hasher;
@@ -99,7 +97,7 @@ fn verify_segment(storage: &Storage, live: &LiveSegment, report: &mut VerifyRepo
     };
     let checked = check_around(storage, meta, &mut on_entry, &mut on_damage);
     if live.file.is_obsolete() {
-        return; // It was compacted away meanwhile and no longer belongs to the store.
+        return; // It was compacted away and no longer belongs to the store.
     }
     if let Err(reason) = &sidecar
         && storage.filters_on()
@@ -137,7 +135,7 @@ pub(crate) fn check_whole(storage: &Storage, meta: &SegmentMeta, on_entry: &mut 
     check_around(storage, meta, on_entry, &mut |damaged| Err(damaged.error))
 }
 
-/// [`check_whole`], but goes on behind blocks that cannot be read.
+/// [`check_whole`], but continues after unreadable blocks.
 fn check_around(
     storage: &Storage,
     meta: &SegmentMeta,

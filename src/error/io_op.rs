@@ -1,10 +1,10 @@
-//! The operations of a file system that can fail.
+//! The file system operations that can fail.
 
 use std::fmt;
 
-/// What the operating system refused. An implementation of [`Fs`](crate::fs::Fs) names its operations by
-/// these, and the store decides by them what a failure means: after a failed read nothing is written
-/// otherwise than before, but after a failed write the store is read-only until it is reopened.
+/// The operation that the operating system refused. An implementation of [`Fs`](crate::fs::Fs) names its
+/// operations by these, and they decide what a failure means: a failed read changes nothing for writes, but
+/// after a failed write the store is read-only until it is reopened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum IoOp {

@@ -1,4 +1,4 @@
-//! The one error type of the crate.
+//! The error type of the crate.
 
 mod io_op;
 
@@ -58,7 +58,7 @@ pub enum Error {
         what: String,
     },
     /// The file was written by another version of this crate, in a format that this one does not read.
-    /// Nothing is damaged, and nothing of the file is used or changed.
+    /// Nothing is damaged; the file is neither used nor changed.
     #[error(
         "{} has format version {found}, but this build reads {}; {}",
         show::path(file),
@@ -94,15 +94,15 @@ pub enum Error {
     /// The path exists but is not a store, or no store exists and creating one was not allowed.
     #[error("{} is not a sidebloom store: {what}", show::path(path))]
     NotAStore {
-        /// The path that was given.
+        /// The path given.
         path: PathBuf,
         /// What was found instead.
         what: String,
     },
-    /// The path is not a guard, or the guard does not match what was asked for.
+    /// The path is not a guard, or the guard does not match the request.
     #[error("{} cannot be used as a guard: {what}", show::path(path))]
     NotAGuard {
-        /// The path that was given.
+        /// The path given.
         path: PathBuf,
         /// What was found instead, and what to do.
         what: String,
@@ -115,7 +115,7 @@ pub enum Error {
         /// Its error message, or what is wrong with the data it sent.
         what: String,
     },
-    /// The target of a copy exists already.
+    /// The target of a copy already exists.
     #[error("{} already exists; choose a path that does not", show::path(path))]
     AlreadyExists {
         /// The target.
@@ -124,21 +124,20 @@ pub enum Error {
     /// A write to a store that was opened read-only.
     #[error("the store is open read-only")]
     ReadOnly,
-    /// An earlier write or sync failed, or a thread of the store panicked. The store serves reads only until
+    /// An earlier write or sync failed, or a thread of the store panicked. The store only serves reads until
     /// it is reopened and recovers what reached the disk. Nothing is retried: a failed fsync may have dropped
-    /// the dirty pages, so a second one that succeeds would prove nothing. A full disk does not poison the
+    /// the dirty pages, so the success of a second one would prove nothing. A full disk does not poison the
     /// store: writes return [`Error::Io`] until there is space again.
     #[error("the store is read-only after a failed write: {cause}; fix the cause and reopen")]
     Poisoned {
         /// The text of the first failure.
         cause: Arc<str>,
     },
-    /// The store, or the guard, was opened by a process that this one was forked from. It stays that
-    /// process's: here, reads may be served as of the fork, and nothing is written, waited for or removed.
-    /// Open it anew in this process, once the other one has closed it and the copy here is dropped; or
-    /// read-only, or as a follower.
+    /// The store, or the guard, was opened by a process that this one was forked from, and still belongs to
+    /// it. Reads may be served here as of the fork; nothing is written, waited for or removed. Open it again
+    /// in this process once the other has closed it and this copy is dropped; or read-only, or as a follower.
     #[error(
-        "the store was opened before this process was forked, and belongs to the parent process; drop it here, and open it anew once the parent has closed it"
+        "the store was opened before this process was forked, and belongs to the parent process; drop it here, and reopen it once the parent has closed it"
     )]
     Forked,
     /// The last handle of the store was dropped while this call waited for background work.
@@ -162,7 +161,7 @@ pub enum Error {
     },
     /// The next operation would have a sequence number that no file may hold. Nothing was written.
     #[error(
-        "sequence number {seq} is above the largest one, {max}: close the store and run `sidebloom repair`, which numbers its rows anew"
+        "sequence number {seq} is above the largest one, {max}: close the store and run `sidebloom repair`, which renumbers its rows"
     )]
     NumbersExhausted {
         /// The number.
@@ -170,8 +169,8 @@ pub enum Error {
         /// The largest one.
         max: u64,
     },
-    /// A value that no reader of a file would accept, so it was not written.
-    #[error("{what} cannot be written, because nobody could read it: {why}")]
+    /// A value that no reader of the file would accept, so it was not written.
+    #[error("{what} cannot be written, because no reader would accept it: {why}")]
     Unencodable {
         /// The part of a file.
         what: &'static str,
@@ -189,7 +188,7 @@ pub enum Error {
     /// An empty prefix to delete. Every key starts with it; `delete_range(..)` deletes every key.
     #[error("an empty prefix would delete every key; use delete_range(..) if that is meant")]
     EmptyPrefix,
-    /// A batch larger than 1 GiB as encoded, or with more than 32 MiB of keys of ranges to delete.
+    /// A batch larger than 1 GiB as encoded, or with more than 32 MiB of keys in range deletions.
     #[error("a batch of {len} bytes is too large (at most {max} bytes); split it into smaller batches")]
     BatchTooLarge {
         /// Its encoded length in bytes.
@@ -197,8 +196,7 @@ pub enum Error {
         /// The limit in bytes.
         max: usize,
     },
-    /// A segment has more data blocks than its index can list, or more range tombstones than a block can
-    /// hold.
+    /// A segment has more data blocks than its index can list, or more range tombstones than a block holds.
     #[error(
         "a top index or range tombstones of {bytes} bytes are too large (at most {max} bytes); lower segment_bytes or raise block_bytes"
     )]
@@ -250,7 +248,7 @@ pub enum Error {
         /// The limit in bytes.
         max: u64,
     },
-    /// A filter holds as many keys as its false-positive rate allows, and another was to be added.
+    /// A filter already holds as many keys as its false-positive rate allows.
     #[error(
         "the filter is full: it holds the {capacity} keys that keep its false-positive rate at {fpr}; build a larger or a scalable one"
     )]
@@ -288,15 +286,15 @@ impl Error {
         Error::Io { path: path.as_ref().to_path_buf(), op, source: Arc::new(source) }
     }
 
-    /// Whether the process or the system ran out of file descriptors (EMFILE, ENFILE). The condition passes,
-    /// and the failed operation changed nothing.
+    /// Whether the process or the system ran out of file descriptors (EMFILE, ENFILE). The shortage is
+    /// temporary, and the failed operation changed nothing.
     pub fn is_out_of_descriptors(&self) -> bool {
         const ENFILE: i32 = 23;
         const EMFILE: i32 = 24;
         matches!(self, Error::Io { source, .. } if matches!(source.raw_os_error(), Some(ENFILE | EMFILE)))
     }
 
-    /// `key` does not follow `previous` in order.
+    /// `key` is not greater than `previous`.
     pub(crate) fn key_out_of_order(key: &[u8], previous: &[u8]) -> Self {
         Error::KeyOutOfOrder { key: escaped(key), previous: escaped(previous) }
     }
@@ -318,7 +316,7 @@ impl Error {
 }
 
 impl From<sidebloom_filter::Error> for Error {
-    /// Errors of a stream name it in place of a file; the engine's callers name the file themselves.
+    /// Errors of a stream use this name in place of a file; the engine's callers name the file themselves.
     fn from(error: sidebloom_filter::Error) -> Self {
         use sidebloom_filter::Error as Filter;
         const STREAM: &str = "the filter stream";

@@ -1,4 +1,4 @@
-//! Directories that stay the same wherever they are moved: their descriptors (I13).
+//! Directory descriptors, which stay valid when a directory is moved (I13).
 
 use super::irregular::{check_regular, irregular};
 use crate::error::{Error, IoOp, Result};
@@ -14,14 +14,14 @@ use std::sync::Arc;
 #[derive(Debug)]
 pub struct Directory {
     fd: OwnedFd,
-    /// Where it was when it was opened. Paths that begin with it lead here.
+    /// Its path when it was opened. Paths that begin with it lead here.
     path: PathBuf,
-    /// Where other paths lead; `None` for wherever the process's own do.
+    /// Where other paths lead; `None` for the process's own view.
     outside: Option<Arc<Directory>>,
 }
 
 impl Directory {
-    /// Opens the directory `path`, which `outside` may lead to.
+    /// Opens the directory `path`, which `outside` may resolve.
     pub fn open(outside: Option<&Arc<Directory>>, path: &Path) -> Result<Arc<Self>> {
         let flags = OFlags::RDONLY | OFlags::DIRECTORY;
         let fd = At::new(outside.map(Arc::as_ref), path).open(flags, Mode::empty());
@@ -58,8 +58,8 @@ impl<'a> At<'a> {
         retry_on_intr(|| rustix::fs::openat(self.fd(), self.rest, flags | OFlags::CLOEXEC, mode))
     }
 
-    /// Opens an existing file, and nothing that is not a regular file: reading a pipe or a device could wait
-    /// for ever. `path` is for messages.
+    /// Opens an existing regular file, and nothing else: reading a pipe or a device could wait forever.
+    /// `path` is for messages.
     pub fn open_regular(&self, flags: OFlags, path: &Path) -> Result<File> {
         match self.open(flags | OFlags::NONBLOCK | OFlags::NOCTTY, Mode::empty()) {
             Ok(fd) => {
@@ -67,7 +67,7 @@ impl<'a> At<'a> {
                 check_regular(&file, path)?;
                 Ok(file)
             }
-            // Some kinds cannot even be opened so.
+            // Some kinds cannot even be opened this way.
             Err(errno @ (Errno::NXIO | Errno::LOOP | Errno::ISDIR)) => Err(self
                 .kind()
                 .and_then(|kind| irregular(kind, path))
@@ -76,7 +76,7 @@ impl<'a> At<'a> {
         }
     }
 
-    /// The kind of what is there, if anything is.
+    /// The kind of file that is there, if any.
     fn kind(&self) -> Option<FileType> {
         let stat = self.stat(AtFlags::SYMLINK_NOFOLLOW).ok()?;
         Some(FileType::from_raw_mode(stat.st_mode))
@@ -136,8 +136,7 @@ impl<'a> At<'a> {
         rustix::fs::unlinkat(self.fd(), self.rest, flags)
     }
 
-    /// Creates a file for appending. `exact` permission bits, or those of `default` that the process's mask
-    /// leaves.
+    /// Creates a file for appending, with `exact` permission bits, or `default` minus the process's mask.
     pub fn create(&self, exact: Option<u32>, default: u32, flags: OFlags) -> io::Result<File> {
         let bits = Mode::from_raw_mode(exact.unwrap_or(default) as RawMode);
         let file = File::from(self.open(flags | OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL, bits)?);

@@ -1,4 +1,4 @@
-//! Directories that survive a power cut.
+//! Durable creation of directories.
 
 use super::traits::Fs;
 use crate::error::{Error, Result};
@@ -12,9 +12,8 @@ pub fn parent_of(path: &Path) -> &Path {
 
 /// Creates a directory and its missing ancestors. All their names are durable when this returns.
 ///
-/// The parents of existing directories are synced too, because an earlier process may have created those
-/// directories and been killed before syncing. Such a sync is skipped if permission or support in the file
-/// system is lacking.
+/// Also syncs the parents of existing directories, because an earlier process may have created those and been
+/// killed before syncing. Skips such a sync if permission or file system support is lacking.
 ///
 /// # Errors
 /// [`Error::Io`]. Directories created before the error remain.

@@ -1,4 +1,4 @@
-//! Open files, as [`Fs`](super::Fs) hands them out.
+//! Open files, as [`Fs`](super::Fs) returns them.
 
 use crate::error::Result;
 use std::fmt::Debug;
@@ -8,8 +8,7 @@ use std::path::Path;
 pub trait AppendFile: Send + Debug {
     /// Appends all of `bytes`. After an error the end of the file is unknown; do not append again.
     fn append(&mut self, bytes: &[u8]) -> Result<()>;
-    /// Makes all appended bytes durable (fdatasync). After an error the outcome is unknown; do not sync
-    /// again.
+    /// Makes all appended bytes durable (fdatasync). On error, the outcome is unknown; do not sync again.
     fn sync(&mut self) -> Result<()>;
 }
 
@@ -17,8 +16,8 @@ pub trait AppendFile: Send + Debug {
 pub trait ReadFile: Send + Sync + Debug {
     /// Fills `buf` from `offset`. [`Error::Corruption`](crate::Error::Corruption) if the file ends earlier.
     fn read_exact_at(&self, buf: &mut [u8], offset: u64) -> Result<()>;
-    /// Asks for a range to be read soon, so that the reads of several ranges are under way at once. Does not
-    /// wait for it, and only advises: by default it does nothing.
+    /// Asks for a range to be read soon, so that several ranges are read at once. Does not wait, and is only
+    /// advice: by default it does nothing.
     fn will_need(&self, offset: u64, bytes: u64) {
         _ = (offset, bytes);
     }

@@ -1,5 +1,4 @@
-//! What stands in the place of a file and is none: whoever opens a pipe waits for its other end, and a device
-//! can do anything.
+//! Non-regular files in place of a file: opening a pipe waits for its other end, and devices can do anything.
 
 use crate::error::{Error, IoOp, Result};
 use rustix::fs::FileType;

@@ -1,10 +1,9 @@
-//! A file system for whoever has locked a directory (I13).
+//! A file system for the owner of a locked directory (I13).
 //!
-//! A lock belongs to a file, not to its name: whoever removes the lock file of an open store lets another
-//! process create and lock a new one, and then both believe that they are alone. So before anything in the
-//! directory is created, removed, renamed or made durable, the lock file has to be the one that was locked.
-//! That takes one inspection of a name. Appending to an open file needs none: nothing is acknowledged as
-//! durable before a sync.
+//! A lock belongs to a file, not to its name. If the lock file of an open store is removed, another process
+//! can create and lock a new one, and both believe that they are alone. So before anything in the directory
+//! is created, removed, renamed or made durable, the lock file must still be the one that was locked. That
+//! costs one stat call. Appending to an open file needs no check: nothing counts as durable before a sync.
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
@@ -13,8 +12,7 @@ use crate::error::{Error, Result};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A file system that changes a directory only while the lock on it holds. What is outside of the directory
-/// is not checked.
+/// A file system that changes a directory only while the lock on it holds. Checks nothing outside it.
 #[derive(Debug, Clone)]
 pub struct LockedFs {
     fs: Arc<dyn Fs>,
@@ -22,11 +20,11 @@ pub struct LockedFs {
     lock: Arc<LockFile>,
 }
 
-/// How often the lock file is looked at before the error counts. A failed read is not a failed write, but a
-/// store that cannot find out whether its lock holds has to stop.
+/// How often to check the lock file before an error counts. A failed read is not a failed write, but a store
+/// that cannot find out whether its lock holds has to stop.
 const LOOKS: usize = 3;
 
-/// The lock file as it was locked.
+/// The lock file, as locked.
 #[derive(Debug)]
 struct LockFile {
     fs: Arc<dyn Fs>,
@@ -46,8 +44,8 @@ impl LockFile {
 }
 
 impl LockedFs {
-    /// `fs`, whose directory `dir` is locked by `guard` on the file `lock` in it. The directory must not be
-    /// changed through `fs` directly.
+    /// Wraps `fs`; `guard` holds the lock on the file `lock` in the directory `dir`. The directory must not
+    /// be changed through `fs` directly.
     pub fn wrap(fs: Arc<dyn Fs>, dir: &Path, lock: &str, guard: &dyn LockGuard) -> Arc<dyn Fs> {
         let Some(file) = guard.file() else { return fs };
         let lock = Arc::new(LockFile { fs: Arc::clone(&fs), path: dir.join(lock), file });
@@ -135,7 +133,7 @@ impl Fs for LockedFs {
         self.fs.absolute(path)
     }
 
-    /// A directory within this one may have a lock of its own.
+    /// A directory within this one may have its own lock.
     fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
         self.fs.open_dir(path)
     }

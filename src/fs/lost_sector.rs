@@ -1,13 +1,13 @@
 //! What a power cut leaves of unsynced appends.
 //!
-//! Disks write whole sectors, in any order. A sector of an append-only file is therefore found in some
-//! earlier state: what had been appended by then, and zeros up to its end.
+//! Disks write whole sectors, in any order. So after a power cut, a sector of an append-only file holds some
+//! earlier state: what had been appended by then, followed by zeros.
 
 /// The smallest unit that disks write, in bytes.
 pub const SECTOR_BYTES: usize = 512;
 
 /// Whether `bytes`, from offset `at` of an append-only file, include a lost sector: one whose part in `bytes`
-/// is all zero. A sector that was not lost looks so only if it was written as zeros.
+/// is all zero. An intact sector looks like that only if it was written as zeros.
 pub fn has_lost_sector(bytes: &[u8], at: u64) -> bool {
     let to_boundary = SECTOR_BYTES - (at % SECTOR_BYTES as u64) as usize;
     let (first, rest) = bytes.split_at(to_boundary.min(bytes.len()));

@@ -17,8 +17,8 @@ pub(crate) const READ_BYTES: usize = 4 << 20;
 
 /// Linux's default limit on the mappings of a process, which include allocations.
 const MAX_MAP_COUNT: usize = 65_530;
-/// Limits the files that this process maps at a time to three quarters of what the kernel allows, because a
-/// process whose allocator cannot map memory aborts.
+/// Limits the files that this process maps at a time to three quarters of the kernel's limit, because a
+/// process aborts when its allocator cannot map memory.
 static FILE_MAPS: LazyLock<MapBudget> = LazyLock::new(|| {
     let allowed = std::fs::read_to_string("/proc/sys/vm/max_map_count").ok();
     let allowed = allowed.and_then(|count| count.trim().parse().ok()).unwrap_or(MAX_MAP_COUNT);
@@ -31,7 +31,7 @@ struct MapBudget {
     max: usize,
 }
 
-/// One of a [`MapBudget`], until dropped.
+/// One slot of a [`MapBudget`], until dropped.
 struct Permit(&'static MapBudget);
 
 impl MapBudget {
@@ -50,10 +50,10 @@ impl Drop for Permit {
 
 /// Bytes of a file, mapped or copied. Page-aligned in both cases.
 ///
-/// The fields are dropped in their order, so that a range is watched only while it is mapped.
+/// Fields are dropped in this order, so that a range is watched only while it is mapped.
 pub struct Map {
     watched: Option<WatchedRange>,
-    /// The memory of `backing`. A reference of its own, because reads of filters would have to tell the kinds
+    /// The memory of `backing`. A separate reference, or every read of a filter would have to tell the kinds
     /// of backing apart.
     bytes: &'static [u8],
     /// The part of `bytes` that is read most.
@@ -88,8 +88,7 @@ impl Map {
         // SAFETY: the caller promises that the file does not change while it is mapped.
         let map = unsafe { memmap2::Mmap::map(file)? };
         let watched = WatchedRange::new(map.as_ptr(), map.len());
-        // SAFETY: the memory stays where it is for as long as `backing` lives, and no copy of the reference
-        // leaves the `Map`.
+        // SAFETY: memory stays in place while `backing` lives, and no copy of the reference leaves the `Map`.
         let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
         Ok(Map { watched, bytes, window: &[], backing: Backing::File { map, _permit: permit } })
     }
@@ -105,11 +104,11 @@ impl Map {
     }
 
     /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does,
-    /// without mapping the file. Passes each piece to `check` with its offset, a multiple of 4 MiB; after an
-    /// error of that, no more memory is taken.
+    /// without mapping the file. Passes each piece to `check` with its offset, a multiple of 4 MiB, and stops
+    /// taking memory if that fails.
     ///
     /// # Errors
-    /// Those of reading the file and of `check`; [`Error::Io`] if there is not enough memory.
+    /// The errors of reading the file and of `check`; [`Error::Io`] if there is not enough memory.
     pub fn read<E: From<Error>>(
         file: &dyn ReadFile,
         bytes: usize,
@@ -134,13 +133,13 @@ impl Map {
         Map { watched: None, bytes, window: &[], backing: Backing::Anonymous { _map: map } }
     }
 
-    /// The same map with [`window`](Self::window) set to this range; to nothing if the range exceeds the map.
+    /// The same map with [`window`](Self::window) set to this range, or to nothing if it exceeds the map.
     pub fn with_window(mut self, range: Range<usize>) -> Self {
         self.window = self.bytes.get(range).unwrap_or_default();
         self
     }
 
-    /// The bytes that [`with_window`](Self::with_window) has chosen; none before that.
+    /// The bytes chosen by [`with_window`](Self::with_window); none before that.
     #[inline]
     pub fn window(&self) -> &[u8] {
         self.window
@@ -153,18 +152,17 @@ impl Map {
         self.watched.as_ref().is_some_and(WatchedRange::has_faulted)
     }
 
-    /// Gives the memory and the file back, while others may still read the bytes: from now on these are
-    /// zeros, and nobody may rely on them. Only the addresses stay taken until the map is dropped.
+    /// Gives back the memory and the file while others may still read the bytes. From now on these are zeros,
+    /// and nobody may rely on them. Only the addresses stay taken until the map is dropped.
     pub fn give_back(&self) {
         if !self.bytes.is_empty() {
-            // SAFETY: these are the bytes of `backing`, a map of its own, and the caller sees to it that
+            // SAFETY: these are the bytes of `backing`, which has its own map, and the caller ensures that
             // nobody relies on them.
             let _ = unsafe { zero_pages(self.bytes.as_ptr().cast_mut().cast(), self.bytes.len()) };
         }
     }
 
-    /// Reads the pages of a range now, sequentially. Only advice: if the kernel refuses, pages are read on
-    /// first use.
+    /// Reads the pages of a range now, sequentially. Only advice: the kernel may read pages on first use.
     pub fn populate(&self, range: Range<usize>) {
         let (from, len) = (range.start, range.end.min(self.bytes.len()).saturating_sub(range.start));
         if let Backing::File { map, .. } = &self.backing
@@ -172,7 +170,7 @@ impl Map {
         {
             #[cfg(target_os = "linux")]
             {
-                // Of the whole map: it would be two maps if a part of it differed.
+                // Of the whole map: it would become two maps if a part of it differed.
                 let _ = map.advise(memmap2::Advice::HugePage);
                 if map.advise_range(memmap2::Advice::PopulateRead, from, len).is_ok() {
                     return;
@@ -210,7 +208,7 @@ mod tests {
     use super::*;
     use crate::fs::{Fs, RealFs};
 
-    /// No more maps are given than the budget allows, and a map that is dropped makes room.
+    /// The budget limits the number of maps, and a dropped map makes room.
     #[test]
     fn the_budget_of_maps_is_kept_and_a_map_that_is_dropped_makes_room() {
         static BUDGET: MapBudget = MapBudget { taken: AtomicUsize::new(0), max: 2 };

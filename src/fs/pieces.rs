@@ -1,4 +1,4 @@
-//! A file that is read in pieces, so that no length it claims decides how much memory is taken.
+//! A file read in pieces, so that no length in it decides how much memory is taken.
 
 use super::file::ReadFile;
 use super::skip_unreadable::read_around_errors;
@@ -9,8 +9,7 @@ use std::sync::Arc;
 
 /// Size of a read, in bytes.
 const PIECE_BYTES: usize = 1 << 20;
-/// A stretch of zeros longer than this, in bytes, is no damage of a file that somebody wrote: the file has a
-/// hole. Searches end there.
+/// Zeros longer than this, in bytes, are a hole in the file, not damage of written data. Searches end there.
 pub(crate) const HOLE_BYTES: u64 = if cfg!(fuzzing) {
     1 << 16
 } else if cfg!(test) {
@@ -19,7 +18,7 @@ pub(crate) const HOLE_BYTES: u64 = if cfg!(fuzzing) {
     1 << 30
 };
 
-/// A part of a file in memory, which moves on.
+/// A part of a file in memory, a window that moves.
 pub(crate) struct Pieces {
     file: Arc<dyn ReadFile>,
     len: u64,
@@ -40,7 +39,7 @@ impl Pieces {
         Pieces { around_errors: true, ..self }
     }
 
-    /// How many bytes are read.
+    /// The number of bytes to read.
     pub fn len(&self) -> u64 {
         self.len
     }
@@ -50,7 +49,7 @@ impl Pieces {
     }
 
     /// The bytes from `at` on: at least `n`, or all up to the end. Takes memory for `n` bytes, so that must
-    /// be a length that is justified.
+    /// be a justified length.
     pub fn view(&mut self, at: u64, n: usize) -> Result<&[u8]> {
         let rest = self.len.saturating_sub(at);
         let held = |skip: u64| (self.window.len() as u64).checked_sub(skip);
@@ -58,7 +57,7 @@ impl Pieces {
         if inside.is_none_or(|held| held < rest.min(n as u64)) {
             let size = (n.max(PIECE_BYTES) as u64).min(rest) as usize;
             if self.window.capacity() < size || self.window.capacity() > 4 * PIECE_BYTES.max(size) {
-                // Not grown, which takes memory for both, and not kept if it is far too large.
+                // Not grown, which takes memory for both, and not kept if far too large.
                 self.window = Vec::new();
             }
             self.window.resize(size, 0);
@@ -72,8 +71,8 @@ impl Pieces {
         Ok(self.window.get(at.saturating_sub(self.window_at) as usize..).unwrap_or_default())
     }
 
-    /// Passes the bytes of a range on, piece by piece, until `each` returns `false`. Each is a byte or
-    /// longer, and begins at its offset.
+    /// Passes the bytes of a range on, piece by piece, until `each` returns `false`. Each piece has at least
+    /// one byte, and comes with its offset.
     pub fn each(&mut self, from: u64, to: u64, mut each: impl FnMut(u64, &[u8]) -> bool) -> Result<()> {
         let (mut at, to) = (from, to.min(self.len));
         while at < to {
@@ -97,7 +96,7 @@ impl Pieces {
         Ok(crc.value())
     }
 
-    /// How many zeros follow from `at` on. Stops to count beyond [`HOLE_BYTES`].
+    /// The number of zeros from `at` on. Stops counting beyond [`HOLE_BYTES`].
     pub fn zeros(&mut self, at: u64) -> Result<u64> {
         let mut count = 0;
         self.each(at, self.len, |_, piece| {
@@ -115,7 +114,7 @@ impl std::fmt::Debug for Pieces {
     }
 }
 
-/// How many zeros a slice begins with.
+/// The number of zeros at the start of a slice.
 fn leading_zeros(bytes: &[u8]) -> usize {
     let is_zero = |chunk: &[u8; 64]| chunk.iter().fold(0, |any, byte| any | byte) == 0;
     let zeros = 64 * bytes.as_chunks().0.iter().take_while(|chunk| is_zero(chunk)).count();

@@ -1,18 +1,16 @@
 //! Which process this is: a store acts only in the process that opened it (I13).
 //!
-//! A forked process has a copy of the memory and shares the open files, but it has none of the other threads,
-//! and a lock that one of them held stays locked. So what a store does beyond reading asks first whether it
-//! still is in its own process.
+//! A forked process has a copy of the memory and shares the open files. It has none of the other threads, and
+//! a lock that one of them held stays locked. So before a store does more than read, it checks that it is
+//! still in its own process.
 //!
-//! 1. A word of memory holds the number of this process. The kernel zeroes it in a forked process
-//!    (MADV_WIPEONFORK), and so does a handler of `pthread_atfork`, for kernels and sandboxes that know no
-//!    such advice.
-//! 2. Whoever opens something keeps that number. The question costs one load and one comparison, where getpid
-//!    is a system call. Numbers of the kernel are reused, too.
-//! 3. A forked process that opens something gives itself a new number, by a counter that it has inherited.
+//! 1. A word in memory holds the number of this process. The kernel zeroes it in a forked process
+//!    (MADV_WIPEONFORK). So does a handler of `pthread_atfork`, for kernels and sandboxes without it.
+//! 2. Whoever opens something keeps that number. The check costs one load and one comparison, where getpid is
+//!    a system call. Besides, the kernel reuses its numbers.
+//! 3. A forked process that opens something gives itself a new number, from a counter that it has inherited.
 //!
-//! `vfork`, and `clone` with CLONE_VM, share the memory itself. The child must call exec or _exit, as POSIX
-//! says.
+//! `vfork`, and `clone` with CLONE_VM, share the memory itself. The child must call exec or _exit (POSIX).
 
 use crate::error::{Error, Result};
 use std::sync::OnceLock;
@@ -21,14 +19,14 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// Bytes of the mapping; the kernel rounds up to a page.
 const PAGE_BYTES: usize = 4096;
 
-/// The number of this process; 0 until something asks for it.
+/// The number of this process; 0 until it is first needed.
 static WORD: OnceLock<&'static AtomicU64> = OnceLock::new();
 /// The last number that this process or an ancestor was given.
 static LAST: AtomicU64 = AtomicU64::new(0);
 /// The word if no page can be mapped. Only the handler zeroes it.
 static UNMAPPED: AtomicU64 = AtomicU64::new(0);
 
-/// A process, told from those that were forked from it.
+/// A process, as distinct from those forked from it.
 #[derive(Debug, Clone, Copy)]
 pub struct Process {
     word: &'static AtomicU64,
@@ -36,7 +34,7 @@ pub struct Process {
 }
 
 impl Process {
-    /// The process that calls this.
+    /// The calling process.
     pub fn current() -> Self {
         let word = WORD.get_or_init(watched_word);
         let number = match word.load(Relaxed) {
@@ -49,13 +47,13 @@ impl Process {
         Process { word, number }
     }
 
-    /// Whether the caller is in this process, and not in one that was forked from it.
+    /// Whether the caller is in this process, and not in one forked from it.
     #[inline]
     pub fn is_current(&self) -> bool {
         self.word.load(Relaxed) == self.number
     }
 
-    /// Fails in a process that was forked from this one.
+    /// Fails in a process forked from this one.
     ///
     /// # Errors
     /// [`Error::Forked`].
@@ -76,7 +74,7 @@ fn watched_word() -> &'static AtomicU64 {
     word
 }
 
-/// A word in a page of its own that the kernel zeroes in forked processes, as far as it knows how.
+/// A word in its own page, which the kernel zeroes in forked processes if it can.
 fn wiped_word() -> Option<&'static AtomicU64> {
     let page = Box::leak(Box::new(memmap2::MmapMut::map_anon(PAGE_BYTES).ok()?));
     #[cfg(target_os = "linux")]

@@ -4,7 +4,7 @@ use super::file::AppendFile;
 use super::process::Process;
 use crate::error::Result;
 
-/// A file for appending. In a forked process it refuses: both processes would write at the same end.
+/// A file for appending. Refuses in a forked process: both processes would write at the same end.
 #[derive(Debug)]
 pub(crate) struct ProcessFile {
     file: Box<dyn AppendFile>,

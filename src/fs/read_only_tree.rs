@@ -12,16 +12,15 @@ use std::sync::Arc;
 /// Where a file's bytes are.
 #[derive(Debug, Clone)]
 pub(crate) enum TreeFile {
-    /// Here.
+    /// In memory.
     Bytes(Arc<[u8]>),
     /// In another file, which nobody changes.
     File(PathBuf),
-    /// Not to be had: the file has a name only.
+    /// Not available: the file only has a name.
     Missing,
 }
 
-/// A file system with these files alone, and their directories. Nothing in it can be changed, and its locks
-/// are always free.
+/// A file system with only these files and their directories. It cannot be changed, and its locks are free.
 #[derive(Debug)]
 pub(crate) struct ReadOnlyTreeFs {
     /// Has the other files.

@@ -1,10 +1,10 @@
-//! [`ReaderLocks`] on Linux: a shared lock on one byte of a file for each version. The kernel ends these
-//! locks with the process, however it ends.
+//! [`ReaderLocks`] on Linux: a shared lock on one byte of a file for each version. The kernel releases these
+//! locks when the process ends, for any reason.
 //!
-//! They are open file description locks (fcntl, F_OFD_SETLK). Unlike the older record locks they belong to
-//! one opening of the file, so that several stores in a process do not disturb each other, and closing
-//! another descriptor of the file does not end them. They are independent of [`Fs::lock`](super::Fs::lock),
-//! which uses flock.
+//! They are open file description locks (fcntl, F_OFD_SETLK). Unlike the older record locks, they belong to
+//! one opening of the file. So several stores in a process do not disturb each other, and closing another
+//! descriptor of the file does not release them. [`Fs::lock`](super::Fs::lock) uses flock, which is
+//! independent.
 
 use super::traits::ReaderLocks;
 use crate::error::{Error, IoOp, Result};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 
 #[derive(Debug)]
 pub(super) struct ByteLocks {
-    /// `None` once it was abandoned.
+    /// `None` once abandoned.
     file: ArcSwapOption<File>,
     path: PathBuf,
 }
@@ -27,25 +27,24 @@ impl ByteLocks {
         ByteLocks { file: ArcSwapOption::from_pointee(file), path: path.to_path_buf() }
     }
 
-    /// Calls fcntl for the bytes from `start` on; 0 for `len` means up to the end.
+    /// Calls fcntl for the bytes from `start` on; `len` 0 means up to the end.
     fn fcntl(&self, command: libc::c_int, kind: libc::c_int, start: u64, len: u64) -> Result<libc::flock> {
         let Some(file) = self.file.load_full() else { return Err(Error::Forked) };
-        // SAFETY: a plain C structure for which all zeros is valid. F_OFD commands need a process number
-        // of 0.
+        // SAFETY: a plain C structure for which all zeros is valid. F_OFD commands need process number 0.
         let mut lock: libc::flock = unsafe { std::mem::zeroed() };
         lock.l_type = kind as libc::c_short;
         lock.l_whence = libc::SEEK_SET as libc::c_short;
         lock.l_start = offset(start);
         lock.l_len = offset(len);
         loop {
-            // SAFETY: the descriptor is open for as long as `file` lives, and the pointer is valid.
+            // SAFETY: the descriptor is open while `file` lives, and the pointer is valid.
             if unsafe { libc::fcntl(file.as_raw_fd(), command, &mut lock) } == 0 {
                 return Ok(lock);
             }
             let error = io::Error::last_os_error();
             match error.kind() {
                 io::ErrorKind::Interrupted => {}
-                // Somebody has locked the byte exclusively, as flock does on a network file system.
+                // Somebody holds the byte exclusively, as flock does on a network file system.
                 io::ErrorKind::WouldBlock => return Err(Error::Locked { path: self.path.clone() }),
                 _ => return Err(Error::io(IoOp::Lock, &self.path, error)),
             }
@@ -53,7 +52,7 @@ impl ByteLocks {
     }
 }
 
-/// File numbers begin at 1 and do not get near the end of the range.
+/// File numbers begin at 1 and never come near the end of the range.
 fn offset(version: u64) -> libc::off_t {
     libc::off_t::try_from(version).unwrap_or(libc::off_t::MAX - 1)
 }
@@ -71,8 +70,8 @@ impl ReaderLocks for ByteLocks {
 
     fn lowest_held(&self) -> Result<Option<u64>> {
         let mut lowest = None;
-        // The kernel names one lock, the first of its list, which is not the lowest. So this asks again below
-        // that, once for each holder at most. At first a length of 0 means all bytes.
+        // The kernel names one lock, the first in its list, which is not the lowest. So this asks again below
+        // that, at most once per holder. At first a length of 0 means all bytes.
         while lowest != Some(0) {
             let found = self.fcntl(libc::F_OFD_GETLK, libc::F_WRLCK, 0, lowest.unwrap_or(0))?;
             let start = u64::try_from(found.l_start).unwrap_or(0);
@@ -95,7 +94,7 @@ impl ReaderLocks for ByteLocks {
 mod tests {
     use crate::fs::{Fs, RealFs};
 
-    /// Another opening sees lower versions; nobody sees one that was released or closed.
+    /// Another opening sees lower versions; nobody sees a released or closed one.
     #[test]
     fn another_opening_sees_lower_versions_until_they_are_released() {
         let dir = tempfile::tempdir().unwrap();

@@ -15,19 +15,19 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The operating system's files. New ones have the permissions that the process's mask leaves;
+/// The operating system's files. New ones get the permissions that the process's mask leaves;
 /// [`with_mode`](Fs::with_mode) chooses others.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct RealFs;
 
-/// [`RealFs`] with a directory of its own, or with other permissions for new files.
+/// [`RealFs`] with a directory handle, or with other permissions for new files.
 #[derive(Debug, Clone, Default)]
 struct RealDir {
     dir: Option<Arc<Directory>>,
     mode: Option<u32>,
 }
 
-/// What tells the operating system's file systems apart.
+/// What distinguishes the file systems here.
 pub trait OnDisk: Debug + Send + Sync + 'static {
     /// Where paths may begin.
     fn dir(&self) -> Option<&Arc<Directory>> {

@@ -10,7 +10,7 @@ use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// How often a file that was replaced while it was being locked is opened again.
+/// How often to open a file again that was replaced while it was being locked.
 const ATTEMPTS: usize = 100;
 
 #[derive(Debug)]
@@ -31,9 +31,9 @@ impl LockGuard for RealLock {
 }
 
 impl Drop for RealLock {
-    /// Unlocks explicitly: after a mere close, a process that was forked meanwhile and has not called exec
-    /// yet would keep the lock. That process itself only closes the file: it shares the lock, so unlocking
-    /// would release that of its parent.
+    /// Unlocks explicitly: after a mere close, a process that was forked in between and has not called exec
+    /// yet would keep the lock. The forked process itself only closes the file: it shares the lock, so
+    /// unlocking would release its parent's.
     fn drop(&mut self) {
         if self.process.is_current() {
             let _ = self.file.unlock(); // Fails only if the lock is not held.
@@ -41,9 +41,9 @@ impl Drop for RealLock {
     }
 }
 
-/// Locks the file at `at`. Whoever held the lock before may have removed or replaced the file between its
-/// opening and its locking; then the lock is worth nothing, and the file that is there now is locked. `mode`
-/// is that of a new file, and `path` is for messages.
+/// Locks the file at `at`. The previous holder may have removed or replaced the file between open and lock.
+/// Then this lock is worth nothing, and the file that is there now is locked. `mode` is for a new file,
+/// `path` for messages.
 pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> Result<Box<dyn LockGuard>> {
     for _ in 0..ATTEMPTS {
         let file = match lock_mode {
@@ -69,11 +69,11 @@ pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> 
             return Ok(Box::new(lock));
         }
     }
-    let why = io::Error::new(ErrorKind::ResourceBusy, "the file is replaced again and again");
+    let why = io::Error::new(ErrorKind::ResourceBusy, "the file keeps being replaced");
     Err(Error::io(IoOp::Lock, path, why))
 }
 
-/// `None` if the file has appeared or disappeared meanwhile. Follows no symbolic link, which would create a
+/// `None` if the file has appeared or disappeared in between. Follows no symbolic link, which would create a
 /// file elsewhere.
 fn open_or_create(at: At<'_>, path: &Path, mode: Option<u32>) -> Result<Option<File>> {
     match at.open_regular(OFlags::WRONLY | OFlags::NOFOLLOW, path) {

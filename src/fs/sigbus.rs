@@ -1,9 +1,8 @@
-//! SIGBUS in our maps: raised when a thread touches a page that the file no longer has or that the disk
-//! cannot read.
+//! SIGBUS in our maps: raised when a thread touches a page that the file lost or the disk cannot read.
 //!
 //! Without [`catch_sigbus`] it kills the process, as with any mapped file. With it:
-//! 1. Every map has a slot in a table of fixed size: its range in one atomic word, and a flag.
-//! 2. The handler looks up the faulting address. If it is in no map of ours, the previous handler gets the
+//! 1. Every map has a slot in a fixed-size table: its range in one atomic word, and a flag.
+//! 2. The handler looks up the faulting address. If no map of ours has it, the previous handler gets the
 //!    signal.
 //! 3. Otherwise it sets the flag, *then* replaces the whole map with zero pages, and the thread continues.
 //! 4. Code that relies on mapped bytes calls [`WatchedRange::has_faulted`] *after* reading them. If it read a
@@ -22,14 +21,12 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
 use std::sync::{Mutex, PoisonError};
 
-/// More than Linux's default limit on mappings (vm.max_map_count is 65,530). The handler does not cover maps
-/// beyond this.
+/// More than Linux's default limit on mappings (65,530, vm.max_map_count). The handler covers no more maps.
 const SLOTS: usize = 1 << 16;
-/// Low bits of a slot's word: the map's length in 4 KiB pages. The bits above hold the number of the first
-/// page.
+/// Low bits of a slot's word: the map's length in 4 KiB pages. The bits above hold the first page's number.
 const LENGTH_BITS: u32 = 27;
 const PAGE_BITS: u32 = 12;
-/// Slots of a word of [`TAKEN`].
+/// Slots per word of [`TAKEN`].
 const WORD: usize = u64::BITS as usize;
 
 /// "Action optional": memory is bad, but the signaled thread has not touched it (Linux,
@@ -41,8 +38,7 @@ static RANGES: [AtomicU64; SLOTS] = [const { AtomicU64::new(0) }; SLOTS];
 static FAULTED: [AtomicBool; SLOTS] = [const { AtomicBool::new(false) }; SLOTS];
 /// One more than the highest slot ever used.
 static SLOTS_USED: AtomicUsize = AtomicUsize::new(0);
-/// A bit for each slot that is taken. No lock: a forked process would find it locked for good if another
-/// thread held it.
+/// One bit per taken slot. No lock: a forked process would find it locked for good if another thread held it.
 static TAKEN: [AtomicU64; SLOTS / WORD] = [const { AtomicU64::new(0) }; SLOTS / WORD];
 /// A word of `TAKEN` before which few slots are free.
 static FREE_FROM: AtomicUsize = AtomicUsize::new(0);
@@ -96,12 +92,11 @@ pub(crate) fn sigbus_faults() -> Option<usize> {
     (!PREVIOUS.load(Ordering::Relaxed).is_null()).then(|| FAULTS.load(Ordering::Acquire))
 }
 
-/// Whether an access to any map of this crate has faulted before this call: if not,
+/// Whether an access to any map of this crate has faulted before this call. If not,
 /// [`has_faulted`](WatchedRange::has_faulted) is false for each of them.
 #[inline]
 pub(crate) fn any_fault() -> bool {
-    // Keeps reads of the maps before the check. On the faulting thread itself, only the compiler could
-    // reorder them.
+    // Keeps reads of the maps before the check. On the faulting thread, only the compiler could reorder them.
     fence(Ordering::Acquire);
     FAULTS.load(Ordering::Acquire) != 0
 }
@@ -114,7 +109,7 @@ fn action(handler: libc::sighandler_t, flags: c_int) -> libc::sigaction {
     action
 }
 
-/// A map's slot, held for as long as the map exists.
+/// A map's slot, held while the map exists.
 pub(super) struct WatchedRange(usize);
 
 impl WatchedRange {
@@ -176,8 +171,8 @@ fn give_back(slot: usize) {
 extern "C" fn on_sigbus(signal: c_int, info: *mut siginfo_t, context: *mut c_void) {
     // SAFETY: the kernel passes a valid structure to a handler with SA_SIGINFO, and SIGBUS fills the address.
     let (address, code) = unsafe { ((*info).si_addr().addr(), (*info).si_code) };
-    // A signal that was sent (by kill, say) and a notice of bad memory that nobody has read do not concern
-    // the current thread, so it need not hold the map.
+    // A sent signal (by kill, say) and a notice of bad memory that nobody has read do not concern the current
+    // thread, so it need not hold the map.
     let is_fault = code > 0 && code != BUS_MCEERR_AO;
     if !(is_fault && blank(address)) {
         pass_on(signal, info, context, is_fault);
@@ -196,7 +191,7 @@ fn blank(address: usize) -> bool {
             faulted.store(true, Ordering::Release);
             FAULTS.fetch_add(1, Ordering::AcqRel);
             let start = ptr::with_exposed_provenance_mut((first as usize) << PAGE_BITS);
-            // SAFETY: the range is that of a live map of this crate, which the faulting thread is reading.
+            // SAFETY: the range belongs to a live map of this crate, which the faulting thread is reading.
             return unsafe { zero_pages(start, (pages as usize) << PAGE_BITS) };
         }
     }
@@ -206,12 +201,10 @@ fn blank(address: usize) -> bool {
 /// Replaces a map with pages that read as zeros and take no memory. `false` if the kernel refuses.
 ///
 /// # Safety
-/// The range is that of a live map, all of it, and whoever reads it does not rely on what it reads from now
-/// on.
+/// The range is the whole range of a live map, and its readers do not rely on what they read from now on.
 pub(super) unsafe fn zero_pages(start: *mut c_void, bytes: usize) -> bool {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED | libc::MAP_NORESERVE;
-    // SAFETY: nothing else is replaced. The new pages are readable like the old ones and are unmapped with
-    // the range.
+    // SAFETY: nothing else is replaced. The new pages are readable, and unmapped with the range.
     unsafe { libc::mmap(start, bytes, libc::PROT_READ, flags, -1, 0) != libc::MAP_FAILED }
 }
 
@@ -225,8 +218,7 @@ fn pass_on(signal: c_int, info: *mut siginfo_t, context: *mut c_void, is_fault: 
         libc::SIG_DFL | libc::SIG_IGN => {
             let default = action(libc::SIG_DFL, 0);
             // SAFETY: both functions may be called in a handler, and the pointers are valid or may be null. A
-            // fault recurs when this returns; a signal that was sent is raised again and stays pending until
-            // then.
+            // fault recurs when this returns; a sent signal is raised again and stays pending until then.
             unsafe {
                 libc::sigaction(signal, &default, ptr::null_mut());
                 if !is_fault {

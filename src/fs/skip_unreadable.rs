@@ -2,10 +2,10 @@
 
 use super::file::ReadFile;
 
-/// Size of a read where a longer one fails: a page of the page cache, which fails as a whole.
+/// Size of a read where a longer one fails: one page of the page cache, which fails as a whole.
 const PIECE_BYTES: usize = 4096;
 
-/// Reads what is readable and fills the rest with zeros. For salvage, whose checksums reveal what is missing.
+/// Reads what is readable and fills the rest with zeros. For salvage, where checksums reveal what is missing.
 pub(crate) fn read_around_errors(file: &dyn ReadFile, buf: &mut [u8], mut at: u64) {
     if file.read_exact_at(buf, at).is_ok() {
         return;

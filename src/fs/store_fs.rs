@@ -1,5 +1,4 @@
-//! The file system of an open store: it frees descriptors when they run out, and changes nothing in a forked
-//! process.
+//! The file system of an open store: frees descriptors when needed, changes nothing in a forked process.
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
@@ -11,14 +10,14 @@ use std::fmt::Debug;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// A holder of descriptors that can be reclaimed.
+/// A holder of reclaimable descriptors.
 pub trait Reclaim: Send + Sync + Debug {
     /// Closes some descriptors; `false` if none is left to close.
     fn close_some(&self) -> bool;
 }
 
-/// Runs an operation that needs a descriptor. An operation that fails for lack of one has changed nothing,
-/// and is retried for as long as `holder` can close some.
+/// Runs an operation that needs a descriptor. If it fails for lack of one, it has changed nothing, and is
+/// retried as long as `holder` can close some.
 pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T>) -> Result<T> {
     loop {
         match operation() {
@@ -28,9 +27,8 @@ pub fn with_descriptor<T>(holder: &dyn Reclaim, operation: impl Fn() -> Result<T
     }
 }
 
-/// Wraps a file system and runs every operation that needs a descriptor in [`with_descriptor`]. In a process
-/// that was forked from its own, every operation that changes something fails with
-/// [`Error::Forked`](crate::Error::Forked).
+/// Wraps a file system and runs every operation that needs a descriptor in [`with_descriptor`]. In a forked
+/// process, every operation that changes something fails with [`Error::Forked`](crate::Error::Forked).
 #[derive(Debug)]
 pub struct StoreFs {
     /// The wrapped file system.

@@ -13,37 +13,37 @@ use std::sync::Arc;
 /// last `sync` of the file, and creations, renames, links and removals (of directories too) since the last
 /// `sync_dir` of the parent directory.
 pub trait Fs: Send + Sync + Debug {
-    /// The path from the root, where a working directory can change. By default the path as it is.
+    /// The absolute path, where the working directory can change. By default the path as it is.
     fn absolute(&self, path: &Path) -> Result<PathBuf> {
         Ok(path.to_path_buf())
     }
-    /// This file system with a handle of the directory `path`: there, paths into that directory lead to it
-    /// even after it was moved and something else was put in its place. All other paths lead to where they
-    /// lead here. `None` if there are no handles, as by default.
+    /// This file system with a handle of the directory `path`. Paths into that directory then lead to it even
+    /// after it was moved and replaced. All other paths lead where they lead here. `None` if there are no
+    /// handles, which is the default.
     fn open_dir(&self, path: &Path) -> Result<Option<Arc<dyn Fs>>> {
         _ = path;
         Ok(None)
     }
-    /// This file system, where new files have these permission bits (those of `chmod`), and new directories
-    /// may also be searched by those who may read. `None` if files have no such bits, as by default.
+    /// This file system, where new files have these permission bits (as in `chmod`), and whoever may read a
+    /// new directory may also search it. `None` if files have no such bits, which is the default.
     fn with_mode(&self, mode: u32) -> Option<Arc<dyn Fs>> {
         _ = mode;
         None
     }
-    /// Creates a directory; its parent must exist, and it may exist already. Stores use
+    /// Creates a directory. Its parent must exist; the directory may already exist. Stores use
     /// [`create_dir_durably`](super::create_dir_durably).
     fn create_dir(&self, path: &Path) -> Result<()>;
-    /// The names in a directory, in any order, without those that are not UTF-8 (no store file has such a
-    /// name). A name that a rename replaces meanwhile may be missing, as it is at times on tmpfs.
+    /// The names in a directory, in any order, except those that are not UTF-8 (no store file has such a
+    /// name). A name that a rename replaces during the call may be missing, as happens on tmpfs.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
     /// The length of a file in bytes; `None` if the path does not exist.
     fn file_len(&self, path: &Path) -> Result<Option<u64>>;
-    /// What tells whether a file or a directory has changed; `None` if the path does not exist.
+    /// A stamp that tells whether a file or a directory has changed; `None` if the path does not exist.
     fn stamp(&self, path: &Path) -> Result<Option<Stamp>>;
     /// Creates a file for appending; it must not exist.
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>>;
-    /// [`create`](Self::create) for a secret: unless [`with_mode`](Self::with_mode) says who may read it,
-    /// only the owner may.
+    /// [`create`](Self::create) for a secret: only the owner may read it, unless
+    /// [`with_mode`](Self::with_mode) says otherwise.
     fn create_private(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         self.create(path)
     }
@@ -59,8 +59,7 @@ pub trait Fs: Send + Sync + Debug {
     /// ```
     ///
     /// # Safety
-    /// Nobody may change or truncate the file while the map exists, because its bytes are exposed as a plain
-    /// slice.
+    /// Nobody may change or truncate the file while the map exists, since its bytes are a plain slice.
     unsafe fn map(&self, path: &Path) -> Result<Map>;
     /// Renames, replacing the target atomically.
     fn rename(&self, from: &Path, to: &Path) -> Result<()>;
@@ -76,8 +75,7 @@ pub trait Fs: Send + Sync + Debug {
     /// missing file. Returns [`Error::Locked`](crate::Error::Locked) at once if the lock is held. When this
     /// returns, the path leads to the locked file.
     fn lock(&self, path: &Path, mode: LockMode) -> Result<Box<dyn LockGuard>>;
-    /// Opens a file for [`ReaderLocks`]. `None` if it does not exist, or there are no such locks, as by
-    /// default.
+    /// Opens a file for [`ReaderLocks`]. `None` if it does not exist, or without such locks, the default.
     fn reader_locks(&self, path: &Path) -> Result<Option<Box<dyn ReaderLocks>>> {
         _ = path;
         Ok(None)
@@ -86,34 +84,33 @@ pub trait Fs: Send + Sync + Debug {
 
 /// The state of a file or a directory, to compare with an earlier one.
 ///
-/// It differs after another file was renamed to the path, and after the file was appended to. That of a
-/// directory differs after its entries have changed, unless that happened within the same tick of the clock
-/// that gives files their times, a few milliseconds.
+/// It differs after another file was renamed to the path, and after an append to the file. A directory's
+/// stamp differs after its entries have changed, unless that happened within one tick (a few milliseconds) of
+/// the clock that gives files their times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
-    /// Tells files that exist at the same time apart.
+    /// Identifies a file among those that exist at the same time.
     pub file: u64,
     /// The length in bytes.
     pub len: u64,
-    /// When contents or attributes last changed, in nanoseconds of whatever clock.
+    /// When contents or attributes last changed, in nanoseconds of any clock.
     pub changed: i128,
 }
 
-/// Locks by which the processes that read a store beside its writer tell it which version of the store they
-/// read. They do not exclude each other, and end with the process.
+/// Locks by which a store's readers in other processes tell its writer which version they read. They do not
+/// exclude each other, and end with the process.
 ///
-/// An error of the kind `InvalidInput` (EINVAL) or `Unsupported` (ENOSYS) says that the system has no such
+/// An error of kind `InvalidInput` (EINVAL) or `Unsupported` (ENOSYS) means that the system has no such
 /// locks, as in gVisor and proot. Then nobody can hold one.
 pub trait ReaderLocks: Send + Sync + Debug {
-    /// Marks a version as read, until it is released. A version that is marked already stays marked.
+    /// Marks a version as read, until it is released. Marking it again changes nothing.
     fn hold(&self, version: u64) -> Result<()>;
     /// Releases a version.
     fn release(&self, version: u64);
     /// The lowest version that anybody else has marked; `None` if there is none.
     fn lowest_held(&self) -> Result<Option<u64>>;
     /// Closes the file without releasing anything, for a forked process, which shares the locks with its
-    /// parent. Not used again after that. By default it does nothing: then the locks last until the forked
-    /// process ends.
+    /// parent. Not used after that. Does nothing by default: the locks last until the forked process ends.
     fn abandon(&self) {}
 }
 
@@ -126,26 +123,25 @@ pub(crate) fn has_no_reader_locks(error: &Error) -> bool {
 /// The kind of lock.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LockMode {
-    /// One holder, who may write.
+    /// One holder, which may write.
     Exclusive,
-    /// Any number of holders, who only read.
+    /// Any number of holders, which only read.
     Shared,
 }
 
 /// A held lock.
 pub trait LockGuard: Send + Sync + Debug {
-    /// The [`Stamp::file`] of the locked file; `None` if nobody can remove or replace it, as by default.
+    /// The [`Stamp::file`] of the locked file; `None`, the default, if nobody can remove or replace it.
     fn file(&self) -> Option<u64> {
         None
     }
-    /// The permission bits of the locked file; `None` if it has none, as by default.
+    /// The permission bits of the locked file; `None`, the default, if it has none.
     fn mode(&self) -> Option<u32> {
         None
     }
 }
 
-/// The file system where new files have the permissions of a locked file, if it has any with which its owner
-/// can go on.
+/// The file system where new files get a locked file's permissions, if its owner can work with these.
 pub fn with_mode_of(fs: Arc<dyn Fs>, lock: &dyn LockGuard) -> Arc<dyn Fs> {
     let usable = lock.mode().filter(|mode| mode & 0o600 == 0o600);
     usable.and_then(|mode| fs.with_mode(mode)).unwrap_or(fs)

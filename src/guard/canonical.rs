@@ -9,10 +9,10 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Which differences between keys to ignore. Declared when a guard is built and stored in it; opening the
-/// guard with another one fails.
+/// guard with a different form fails.
 ///
 /// It must be at least as coarse as the database's own equality: keys that the database treats as equal must
-/// be equal here, or the guard would say no to a key that exists. A coarser one is safe, and says "maybe"
+/// be equal here, or the guard would say no to a key that exists. A coarser form is safe, and says "maybe"
 /// slightly more often. So a `NOCASE` column of SQLite or a `citext` column of PostgreSQL needs `fold_case`,
 /// a `CHAR(n)` or `RTRIM` column [`trim_padding`](Self::trim_padding), a column of integers
 /// [`integers`](Self::integers), and one of uuids [`uuids`](Self::uuids). Folding case needs the cargo
@@ -41,18 +41,18 @@ impl Canonical {
     /// Every byte counts.
     pub const EXACT: Canonical = Canonical { fold: false, pad: false, any: false, values: Values::Texts };
 
-    /// Ignores letter case and the different ways in which Unicode can spell a letter: canonical caseless
-    /// matching (The Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8
-    /// without NUL, where SQLite's `NOCASE` stops comparing. In addition, i with and without a dot are equal
-    /// in both cases: which of them are each other's capitals depends on the database's locale.
+    /// Ignores letter case and the different Unicode spellings of a letter: canonical caseless matching (The
+    /// Unicode Standard, section 3.13, D145), stored in normal form C. Keys must be UTF-8 without NUL, where
+    /// SQLite's `NOCASE` stops comparing. In addition, i with and without a dot are equal in both cases:
+    /// which of them are each other's capitals depends on the database's locale.
     #[cfg(feature = "unicode")]
     pub const fn fold_case(self) -> Self {
         Canonical { fold: true, ..self }
     }
 
     /// Accepts keys whose case cannot be folded (not UTF-8, or with a NUL), and treats them as one key: while
-    /// a row has any of them, each of them is "maybe". Without this they are refused, and a table that
-    /// contains one cannot be guarded. Only useful with [`fold_case`](Self::fold_case).
+    /// a row has any of them, each of them is "maybe". Otherwise they are refused, and a table that contains
+    /// one cannot be guarded. Only useful with [`fold_case`](Self::fold_case).
     #[cfg(feature = "unicode")]
     pub const fn take_unfoldable(self) -> Self {
         Canonical { any: true, ..self }
@@ -80,8 +80,7 @@ impl Canonical {
         self.and(other) == *self
     }
 
-    /// Ignores the differences that either of the two ignores. Integers and uuids exclude each other: those
-    /// of `other` win.
+    /// Ignores the differences that either one ignores. Integers and uuids exclude each other; `other` wins.
     pub fn and(self, other: Canonical) -> Self {
         let values = if other.values == Values::Texts { self.values } else { other.values };
         Canonical {
@@ -95,9 +94,8 @@ impl Canonical {
     /// The one spelling that stands for all equal keys.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for a key that is not UTF-8 or has a NUL, when case is folded; and, for
-    /// integers, for a number that is not spelled as a 64-bit integer: `5.5`, `1e3`, or one that is too
-    /// large.
+    /// [`Error::InvalidArgument`] for a key that is not UTF-8 or has a NUL, when case is folded; for
+    /// integers, also for a number not spelled as a 64-bit integer: `5.5`, `1e3`, or one that is too large.
     pub fn apply<'k>(&self, key: &'k [u8]) -> Result<Cow<'k, [u8]>> {
         match self.values {
             Values::Texts => {}
@@ -145,7 +143,7 @@ impl Canonical {
     }
 }
 
-/// Nothing can be folded without the feature. Without it, no guard that folds is opened or built.
+/// Without the feature, nothing can be folded, and no guard that folds is opened or built.
 #[cfg(not(feature = "unicode"))]
 fn fold(_: &[u8]) -> Result<Cow<'_, [u8]>, &'static str> {
     Err("cannot be folded without the cargo feature `unicode`")

@@ -34,7 +34,7 @@ impl Changes {
         self.push(ChangeKind::InsertNew, key.as_ref())
     }
 
-    /// Removes a row with this key.
+    /// Removes one row with this key.
     pub fn remove(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.push(ChangeKind::Remove, key.as_ref())
     }
@@ -60,7 +60,7 @@ impl Changes {
         self.changes.len()
     }
 
-    /// Whether there are no changes of keys.
+    /// Whether no key changes.
     pub fn is_empty(&self) -> bool {
         self.changes.is_empty()
     }

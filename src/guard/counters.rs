@@ -22,7 +22,7 @@ struct LookupShard {
 }
 
 impl GuardCounters {
-    /// Counts keys that were looked up, and how many of them were absent.
+    /// Counts keys looked up, and how many of them were absent.
     #[inline]
     pub fn count_lookups(&self, asked: u64, absent: u64) {
         let mine = self.lookups.mine();

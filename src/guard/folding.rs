@@ -19,8 +19,8 @@ pub(super) fn fold(key: &[u8]) -> Result<Cow<'_, [u8]>, String> {
     Ok(Cow::Owned(folded.into_bytes()))
 }
 
-/// Takes the dots above off every i, and makes the dotless i an i. Unicode folds \u{130} to an i with a dot,
-/// but the C library's `lower()` folds it to a plain one, and in Turkish locales I is the capital of \u{131}.
+/// Removes the dots above every i, and turns the dotless i into an i. Unicode folds \u{130} to an i with a
+/// dot, but the C library's `lower()` folds it to a plain one, and in Turkish, I is the capital of \u{131}.
 fn one_i(folded: impl Iterator<Item = char>) -> impl Iterator<Item = char> {
     let mut on_i = false;
     folded.filter_map(move |c| match c {

@@ -1,5 +1,4 @@
-//! The format of `GUARD`, the file with a guard's settings and the number of its live store. Integers are
-//! little-endian.
+//! The format of `GUARD`: a guard's settings and its live store's number. Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMGRD\n"
@@ -16,8 +15,7 @@
 //!
 //! - *version*: 2. In every version, magic and version are at these offsets, and the file ends with the
 //!   CRC-32 of all bytes before it.
-//! - *bytes per key hash*: 8 or 16, the width of the key's SipHash-1-3. The hashes are the keys of the store,
-//!   big-endian.
+//! - *bytes per key hash*: 8 or 16, the width of SipHash-1-3. Hashes are keys of the store, big-endian.
 //! - *canonical form*: bit 0, letter case and Unicode spelling; bit 1, trailing spaces; bit 2, spellings of
 //!   an integer; bit 3, spellings of a uuid; bit 4, keys that cannot be folded are all equal. Bits 2 and 3
 //!   exclude each other. Any other bit is from a later version.
@@ -28,14 +26,12 @@
 //!   decrements the count of every key with the same hash, so nobody may be able to choose colliding keys:
 //!   the hash is a pseudorandom function under a secret key. Version 1 had XXH3, whose seed does not help:
 //!   collisions can be prepared without knowing it (`tests/guard/chosen_keys.rs`).
-//! - *secret key*: 128 bits of the operating system's random numbers, drawn when the guard is built and never
-//!   shown.
+//! - *secret key*: 128 random bits from the operating system, drawn when the guard is built and never shown.
 //! - *generation*: the keys are in the store `NNNNNN.keys` with this number. A refresh writes the next one
 //!   and then replaces this file.
 //!
 //! In the store, a key of exactly the hash's length is a hash, and its value is the number of rows with that
-//! hash: a varint, or empty for one row. Longer keys begin with a zero byte for each byte of a hash, followed
-//! by a tag:
+//! hash: a varint, or empty for one row. Longer keys begin with one zero byte per byte of a hash, then a tag:
 //!
 //! ```text
 //! 't', stripe u8        rows and keys of the hashes whose last byte modulo 64 is the stripe: two varints
@@ -58,7 +54,7 @@ pub(super) const SETTINGS: &str = "GUARD";
 pub(super) const FRESH: &str = "GUARD.new";
 /// Locked while a guard is open.
 pub(super) const LOCK: &str = "LOCK";
-/// What the name of a generation's store ends with, after its number.
+/// The suffix of a generation's store, after its number.
 pub(super) const GENERATION_SUFFIX: &str = ".keys";
 /// The temporary file of a sort.
 pub(super) const SORT: &str = "hashes.run";
@@ -66,7 +62,7 @@ pub(super) const SORT: &str = "hashes.run";
 const MAGIC: &[u8; 8] = b"SBLMGRD\n";
 /// The versions that this build reads.
 const READS: RangeInclusive<u32> = 2..=2;
-/// The version that it writes: the last of them.
+/// The version that it writes: the last one it reads.
 const WRITES: u32 = *READS.end();
 const BYTES: usize = 52;
 /// No version is longer.
@@ -91,9 +87,9 @@ pub(super) const NOTE: u8 = b'n';
 pub enum HashWidth {
     /// 8 bytes: among a billion keys, one missing key in 18 billion shares a hash with an existing one. For
     /// guards whose keys are removed only after the database has removed them, as with a
-    /// [`Source`](super::Source): whoever can remove missing keys, billions of them, can hit an existing one.
+    /// [`Source`](super::Source): anybody who can remove billions of missing keys can hit an existing one.
     Bits64,
-    /// 16 bytes: no collisions in practice, for twice the disk space. The filters are the same.
+    /// 16 bytes: no collisions in practice, at twice the disk space. The filters are the same.
     #[default]
     Bits128,
 }
@@ -143,8 +139,8 @@ impl Settings {
         match Self::decode(Path::new(SETTINGS), &bytes) {
             Ok(decoded) if decoded == *self => Ok(bytes),
             outcome => {
-                let why =
-                    outcome.map_or_else(|error| error.to_string(), |_| "they would be read as others".into());
+                let why = outcome
+                    .map_or_else(|error| error.to_string(), |_| "they would be read back differently".into());
                 Err(Error::Unencodable { what: "the settings of a guard", why })
             }
         }

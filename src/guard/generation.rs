@@ -24,7 +24,7 @@ pub(super) struct Generation {
     pub number: u64,
     path: PathBuf,
     width: HashWidth,
-    /// This generation may already lack rows deleted by transactions that began before this epoch; see
+    /// This generation may already lack rows deleted by transactions from before this epoch; see
     /// `refresh.rs`.
     pub since: u64,
     totals: [Totals; STRIPES],
@@ -127,9 +127,9 @@ impl Generation {
         }
     }
 
-    /// Applies changes in order, all or none. Returns for each whether it changed a count, which removing a
-    /// missing key and [`InsertNew`](ChangeKind::InsertNew) of an existing one do not. The caller holds the
-    /// locks of all their stripes.
+    /// Applies changes in order, all or none. Returns for each whether it changed a count. Removing a missing
+    /// key and [`InsertNew`](ChangeKind::InsertNew) of an existing one do not. The caller holds the locks of
+    /// all their stripes.
     pub fn apply(
         &self,
         changes: &[(StoredHash, ChangeKind)],

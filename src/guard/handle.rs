@@ -12,7 +12,7 @@ use crate::sync::lock;
 use std::path::Path;
 use std::sync::Arc;
 
-/// An open guard. A clone is another handle to the same guard, to share between threads; dropping the last
+/// An open guard. A clone is another handle to the same guard, for sharing between threads; dropping the last
 /// one closes the guard.
 ///
 /// One process at a time has a guard open for writing. Lookups never wait for changes or a refresh.
@@ -32,8 +32,8 @@ impl Guard {
 
     /// Whether a row may have this key, from memory alone. [`Verdict::Absent`] is certain. A key that the
     /// guard's [`Canonical`] form does not allow (one that is not UTF-8, when case is folded) is "maybe": the
-    /// database decides. So is every key in a process that was forked from the one that opened the guard,
-    /// because what is inserted there is not known here.
+    /// database decides. So is every key in a process forked from the one that opened the guard, because
+    /// insertions there are not known here.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let verdict = match self.shared.hash(key.as_ref()) {
@@ -45,8 +45,8 @@ impl Guard {
         verdict
     }
 
-    /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Fetches the filter lines
-    /// of many keys at once.
+    /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Prefetches the filter
+    /// lines of many keys at once.
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
         let hashes: Vec<Result<StoredHash>> = keys.iter().map(|key| self.shared.hash(key.as_ref())).collect();
         let valid: Vec<StoredHash> = hashes.iter().flatten().copied().collect();
@@ -83,10 +83,9 @@ impl Guard {
 
     /// Reports that the database does not have a key for which the guard said "maybe". With
     /// [`GuardOptions::known_absent`](super::GuardOptions::known_absent), the guard remembers the key and
-    /// answers "absent" until a row with this key is inserted, like the whitelist of known false positives
-    /// beside a spam filter. Returns whether the guard now remembers the key. It does not if the list is
-    /// full, or if the guard counts a row with this key: the row may be about to be committed, or may have
-    /// been removed without telling the guard.
+    /// answers "absent" until a row with this key is inserted. Returns whether the guard now remembers the
+    /// key. It does not if the list is full, or if it counts a row with this key: the row may be about to be
+    /// committed, or may have been removed without telling the guard.
     ///
     /// # Errors
     /// The errors of [`contains`](Self::contains) and [`insert`](Self::insert).
@@ -111,8 +110,7 @@ impl Guard {
         self.shared.settings.canonical
     }
 
-    /// The note that the last [`Changes::note`](super::Changes::note) wrote: a caller's position in a stream
-    /// of changes.
+    /// The note from the last [`Changes::note`](super::Changes::note): a caller's position in a stream.
     ///
     /// # Errors
     /// The errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
@@ -122,13 +120,13 @@ impl Guard {
     }
 
     /// Makes every answer "maybe", for all handles to this guard, until [`resume`](Self::resume). For a
-    /// caller that learns that the guard may lack rows, and will [`refresh`](Self::refresh) it. Not stored on
+    /// caller that learns that the guard may lack rows and will [`refresh`](Self::refresh) it. Not stored on
     /// disk.
     pub fn suspend(&self) {
         self.shared.suspended.store(true, Ordering::Release);
     }
 
-    /// Ends [`suspend`](Self::suspend): the guard has all rows again.
+    /// Ends [`suspend`](Self::suspend), once the guard has all rows again.
     pub fn resume(&self) {
         self.shared.suspended.store(false, Ordering::Release);
     }

@@ -1,4 +1,4 @@
-//! Images of a guard: what lookups need, to be copied to other machines.
+//! Images of a guard: what lookups need, to copy to other machines.
 
 use super::format::{LOCK, SETTINGS, Settings};
 use super::handle::Guard;
@@ -13,19 +13,18 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// What lookups need of a guard, as of one moment: its filters, but no keys, about a twentieth of its files.
+/// What lookups need of a guard, as of one moment: its filters, but no keys. About a twentieth of its files.
 ///
-/// [`Guard::image`] takes one. It stays valid however the guard changes, except that a refresh removes the
-/// files of the image: reading them is then an error, and a new image has to be taken. Once all parts have
-/// been copied, [`from_parts`](Self::from_parts) and [`GuardOptions::open_image`] make a read-only guard of
-/// them, anywhere. **The settings contain the secret key of the guard's hashes**: who has them can search for
-/// keys that collide.
+/// [`Guard::image`] takes one. It stays valid when the guard changes, but not after a refresh, which removes
+/// the image's files: reading them then fails, and a new image is needed. Once all parts have been copied,
+/// [`from_parts`](Self::from_parts) and [`GuardOptions::open_image`] turn them into a read-only guard,
+/// anywhere. **The settings contain the secret key of the guard's hashes**: anybody who has them can search
+/// for keys that collide.
 #[derive(Clone)]
 pub struct GuardImage {
     settings: Vec<u8>,
     manifest: Vec<u8>,
-    /// By the number of the segment. The file may not exist: without a filter, a segment's keys are all
-    /// "maybe".
+    /// By segment number. The file may not exist: without a filter, all keys of a segment are "maybe".
     filters: BTreeMap<u64, Option<PathBuf>>,
     fs: Arc<dyn Fs>,
     /// Keeps the files.
@@ -39,7 +38,7 @@ impl std::fmt::Debug for GuardImage {
 }
 
 impl Guard {
-    /// Takes an image of everything inserted and removed before. Flushes.
+    /// Takes an image of everything inserted and removed so far. Flushes.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert), among them [`Error::ReadOnly`](crate::Error::ReadOnly).
@@ -64,8 +63,8 @@ impl Guard {
 
 impl GuardImage {
     /// An image whose parts have been copied: [`settings`](Self::settings), [`manifest`](Self::manifest), and
-    /// the files of [`filters`](Self::filters) with their numbers, `None` for those that were not there.
-    /// Nobody may change the files while a guard has them open.
+    /// the files of [`filters`](Self::filters) with their numbers, `None` for missing ones. Nobody may change
+    /// the files while a guard has them open.
     pub fn from_parts(settings: Vec<u8>, manifest: Vec<u8>, filters: BTreeMap<u64, Option<PathBuf>>) -> Self {
         let fs = Arc::new(crate::fs::RealFs);
         // The working directory may change before a filter is opened.
@@ -74,18 +73,18 @@ impl GuardImage {
         GuardImage { settings, manifest, filters, fs, _kept: None }
     }
 
-    /// The guard's settings, among them a secret key.
+    /// The guard's settings, including a secret key.
     pub fn settings(&self) -> &[u8] {
         &self.settings
     }
 
-    /// Which filters there are, and of what.
+    /// Lists the filters and their segments.
     pub fn manifest(&self) -> &[u8] {
         &self.manifest
     }
 
-    /// The numbers of the filters. Those of one [generation](Self::generation) with the same number have the
-    /// same keys in every image.
+    /// The numbers of the filters. Within one [generation](Self::generation), filters with the same number
+    /// have the same keys in every image.
     pub fn filters(&self) -> impl Iterator<Item = u64> {
         self.filters.keys().copied()
     }
@@ -102,7 +101,7 @@ impl GuardImage {
         }
     }
 
-    /// A number that tells guards apart, but not the copies and the generations of one guard.
+    /// A number that identifies a guard, but not the copies and generations of one guard.
     ///
     /// # Errors
     /// [`Error::Corruption`](crate::Error::Corruption) or
@@ -125,10 +124,10 @@ impl GuardImage {
 }
 
 impl GuardOptions {
-    /// Opens an image as a read-only guard, with filters mapped from their files. Lookups answer as those of
-    /// the guard at the moment of the image, except that remembered false positives are "maybe". There are no
-    /// keys: [`Guard::contains`] and [`Guard::count`] are errors, and [`GuardStats`](super::GuardStats) has
-    /// no rows and keys. A damaged filter, or one of other keys, makes its keys "maybe".
+    /// Opens an image as a read-only guard, with filters mapped from their files. Lookups answer as the guard
+    /// did at the moment of the image, except that remembered false positives are "maybe". There are no keys:
+    /// [`Guard::contains`] and [`Guard::count`] fail, and [`GuardStats`](super::GuardStats) has no rows and
+    /// keys. A damaged filter, or one of other keys, makes its keys "maybe".
     ///
     /// # Errors
     /// [`Error::Corruption`](crate::Error::Corruption) or

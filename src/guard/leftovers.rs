@@ -18,7 +18,7 @@ fn is_generation(name: &str) -> bool {
     number.is_some_and(|number| number.len() >= 6 && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
-/// Removes what an interrupted build or refresh has left: everything except the live store.
+/// Removes what an interrupted build or refresh left: everything except the live store.
 pub(super) fn remove_leftovers(fs: &Arc<dyn Fs>, dir: &Path, live: &str) -> Result<()> {
     for name in fs.list(dir)?.into_iter().filter(|name| name != live && is_leftover(name)) {
         let path = dir.join(&name);
@@ -27,8 +27,8 @@ pub(super) fn remove_leftovers(fs: &Arc<dyn Fs>, dir: &Path, live: &str) -> Resu
     Ok(())
 }
 
-/// Removes the store of a generation, which nobody may have open. A file that is no store's stays, and so
-/// does the directory.
+/// Removes the store of a generation, which nobody may have open. A file that does not belong to a store
+/// stays, and so does the directory.
 pub(super) fn remove_store(named: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     let fs = open_dir(named, path)?;
     let lock_path = path.join(LOCK);
@@ -40,7 +40,7 @@ pub(super) fn remove_store(named: &Arc<dyn Fs>, path: &Path) -> Result<()> {
     }
     fs.remove(&lock_path)?;
     if let Some(name) = foreign.first() {
-        tracing::warn!(path = %path.display(), name, "a directory of old keys stays, because it has a file of somebody else");
+        tracing::warn!(path = %path.display(), name, "a directory of old keys stays, because it has a file that is not the guard's");
         return Ok(());
     }
     named.remove_dir(path)

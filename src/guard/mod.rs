@@ -1,8 +1,7 @@
-//! A guard in front of a slow database: it knows every key that exists, and answers lookups for missing keys
-//! from memory.
+//! A guard in front of a slow database: it knows every key, and answers lookups for missing keys from memory.
 //!
 //! When to use one: a service looks up keys that are mostly not in its database (titles, addresses, user
-//! names), and every lookup costs a round trip. Ask the guard first, and the database only on
+//! names), and every lookup costs a round trip. Check the guard first, and the database only on
 //! [`Verdict::Maybe`].
 //!
 //! ```
@@ -27,10 +26,10 @@
 //! ```
 //!
 //! # How it works
-//! A guard is a directory with a [`Db`](crate::Db) of key hashes, of which lookups use only the memtable and
-//! the filters ([`Db::may_contain`](crate::Db::may_contain)). The log makes insertions and deletions durable,
-//! and the filters follow through flushes and compactions. The value of a hash is the number of rows with the
-//! key; the hash is deleted with the last row.
+//! A guard is a directory with a [`Db`](crate::Db) of key hashes. Lookups use only its memtable and filters
+//! ([`Db::may_contain`](crate::Db::may_contain)). The log makes insertions and deletions durable, and the
+//! filters follow through flushes and compactions. The value of a hash is the number of rows with the key;
+//! the hash is deleted with the last row.
 //!
 //! # What makes a "no" true
 //! 1. A key is inserted durably *before* the database commits its row, and removed *after* the database has
@@ -38,21 +37,19 @@
 //!    [`Guard::transaction`] keeps the order.
 //! 2. What the database has committed survives a power failure. Where it may not (SQLite in WAL mode with
 //!    `synchronous` below FULL, PostgreSQL with `synchronous_commit = off`), a deletion can be undone after
-//!    the guard has removed the key: refresh the guard after that.
-//! 3. Which keys are equal ([`Canonical`]) is declared once, and is at least as coarse as the database's own
-//!    equality.
-//! 4. [`Guard::refresh`] counts all rows again beside the live guard. Changes that it may or may not have
-//!    seen are resolved in favour of "maybe": it adds doubtful insertions and leaves out doubtful removals.
-//!    The next refresh removes the surplus.
-//! 5. Writers that bypass the guard must be followed. Until the follower has caught up, the guard answers as
-//!    of the last change that it has seen.
+//!    the guard has removed the key: then refresh the guard.
+//! 3. Key equality ([`Canonical`]) is declared once, and is at least as coarse as the database's own.
+//! 4. [`Guard::refresh`] counts all rows again next to the live guard. It resolves changes that it may or may
+//!    not have seen in favour of "maybe": it adds doubtful insertions and leaves out doubtful removals. The
+//!    next refresh removes the surplus.
+//! 5. Writers that bypass the guard must be followed. Until the follower catches up, the guard answers as of
+//!    the last change that it has seen.
 //!
 //! # Databases
 //! A database is one implementation of [`Source`]. The crate `sidebloom-sqlite` has one for SQLite;
 //! `sidebloom-postgres` has one for PostgreSQL, and a follower for tables that others write. Both commit a
-//! [`Transaction`] together with the database's own. A source tells which keys its database treats as equal
-//! ([`Source::equality`], from the column's collation and type), and a guard that would distinguish them is
-//! refused.
+//! [`Transaction`] together with the database's own. A source says which keys its database treats as equal
+//! ([`Source::equality`], from the column's collation and type). A guard that distinguishes them is refused.
 //!
 //! [`Guard::reconcile`] is a refresh that also reports how far the guard and the database had diverged.
 //!

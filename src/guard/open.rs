@@ -44,8 +44,8 @@ impl GuardOptions {
     ///
     /// # Errors
     /// [`Error::NotAGuard`] if there is already something at `path`, [`Error::InvalidArgument`] for a key
-    /// that the canonical form does not allow or an option out of range, [`Error::Io`]. At most an empty
-    /// directory is then left at `path`.
+    /// that the canonical form does not allow or an option out of range, [`Error::Io`]. Leaves at most an
+    /// empty directory at `path`.
     pub fn build<K: AsRef<[u8]>>(
         self,
         path: impl AsRef<Path>,
@@ -57,9 +57,9 @@ impl GuardOptions {
         })
     }
 
-    /// Builds a guard of a database's keys, as [`build`](Self::build) does. Unless
-    /// [`canonical`](Self::canonical) is given, the guard treats keys as equal when the database's column
-    /// does ([`Guard::canonical`] returns the form).
+    /// Builds a guard of a database's keys, as [`build`](Self::build) does. Without
+    /// [`canonical`](Self::canonical), the guard treats keys as equal when the database's column does
+    /// ([`Guard::canonical`] returns the form).
     ///
     /// # Errors
     /// The errors of [`build`](Self::build) and of the database, and [`Error::InvalidArgument`] when the
@@ -102,7 +102,7 @@ impl GuardOptions {
         match build() {
             Ok(generation) => Ok(self.guard(dir, settings, generation, lock)),
             Err(error) => {
-                // Whatever remains is harmless: without settings the directory is not a guard.
+                // Leftovers are harmless: without settings the directory is not a guard.
                 let _ = fs.remove(&dir.join(SETTINGS));
                 let _ = remove_leftovers(&fs, dir, "");
                 let _ = fs.remove(&dir.join(LOCK));
@@ -115,9 +115,8 @@ impl GuardOptions {
     ///
     /// # Errors
     /// [`Error::NotAGuard`] if there is no guard, or its canonical form differs from the given one;
-    /// [`Error::FeatureMissing`] if its canonical form folds case and this build lacks the feature `unicode`;
-    /// [`Error::Locked`] while it is open elsewhere; [`Error::Corruption`] when its settings or its log are
-    /// damaged.
+    /// [`Error::FeatureMissing`] if it folds case and this build lacks the feature `unicode`;
+    /// [`Error::Locked`] while it is open elsewhere; [`Error::Corruption`] for damaged settings or logs.
     pub fn open(mut self, path: impl AsRef<Path>) -> Result<Guard> {
         self.store.validate()?;
         let (dir, named) = (&*self.fs.absolute(path.as_ref())?, self.named_fs());
@@ -135,7 +134,7 @@ impl GuardOptions {
             fs = LockedFs::wrap(fs, dir, LOCK, &*lock);
         }
         self = self.filesystem(Arc::clone(&fs));
-        // Again: a refresh may have ended while this waited for the lock.
+        // Again: a refresh may have ended during the wait for the lock.
         let mut settings = Settings::read(&*fs, dir)?;
         settings.policy = self.policy.unwrap_or(settings.policy);
         let unusable = |what| Error::NotAGuard { path: dir.to_path_buf(), what };
@@ -178,13 +177,13 @@ impl GuardOptions {
     }
 }
 
-/// Locks a directory that is missing, empty, or contains only what an interrupted build has left.
+/// Locks a directory that is missing, empty, or contains only leftovers of an interrupted build.
 fn claim(named: &Arc<dyn Fs>, dir: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
     let check = |names: Vec<String>| {
         let what = if names.iter().any(|name| name == SETTINGS) {
             "there is a guard already; refresh it, or delete the directory first"
         } else if names.iter().any(|name| name != LOCK && !is_leftover(name)) {
-            "the directory is not empty; a guard needs one of its own"
+            "the directory is not empty; a guard needs its own"
         } else {
             return Ok(());
         };
@@ -200,23 +199,21 @@ fn claim(named: &Arc<dyn Fs>, dir: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGu
     Ok((fs, lock))
 }
 
-/// What a place without settings is. Nobody is told to delete what no guard has made.
+/// Describes a place without settings. Never suggests deleting what no guard has made.
 fn what_it_is_instead(fs: &dyn Fs, dir: &Path) -> Result<String> {
     if fs.file_len(dir)?.is_none() {
         return Ok("there is nothing at this path; build a guard first".into());
     }
     let names = fs.list(dir)?;
     if fs.file_len(&dir.join(MANIFEST))?.is_some() {
-        return Ok("it is a store, and has no file named GUARD: get, scan and stats read it; a guard has a directory of its own".into());
+        return Ok("it is a store, and has no file named GUARD: get, scan and stats read it; a guard needs its own directory".into());
     }
     Ok(match names.iter().find(|name| *name != LOCK && !is_leftover(name)) {
         Some(other) => format!(
             "it has no file named GUARD, but others, such as {}: check the path",
             show::escaped(other)
         ),
-        None if names.is_empty() => {
-            "it has no file named GUARD, nor any other: build a guard in it first".into()
-        }
+        None if names.is_empty() => "it is empty: build a guard in it first".into(),
         None => "it has no file named GUARD: its build was interrupted; build it again".into(),
     })
 }

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// until another one is given; the others may differ each time it is opened.
 #[derive(Debug, Clone)]
 pub struct GuardOptions {
-    /// `None`: the source's, or the one that the guard was built with.
+    /// `None`: the source's, or the one of the existing guard.
     pub(super) canonical: Option<Canonical>,
     pub(super) width: HashWidth,
     /// `None`: the guard's own, or the default for a new one.
@@ -46,7 +46,7 @@ impl Default for GuardOptions {
 }
 
 impl GuardOptions {
-    /// Default filter bits per key: 0.4 % of the missing keys get a "maybe", for 1.1 bytes of memory a key.
+    /// Default filter bits per key: 0.4 % of the missing keys get a "maybe", for 1.1 bytes of memory per key.
     pub const BITS_PER_KEY: f64 = 9.0;
 
     /// The defaults.
@@ -54,9 +54,9 @@ impl GuardOptions {
         Self::default()
     }
 
-    /// Which keys are equal. Default: for a guard built from a database, those that the column treats as
-    /// equal ([`Source::equality`](super::Source::equality)); for any other new guard, exact equality; when
-    /// opening a guard, the form that it was built with. Opening it with any other form is an error.
+    /// Which keys are equal. The default for a new guard is exact equality, or, if built from a database, the
+    /// equality of the column ([`Source::equality`](super::Source::equality)). The default for an existing
+    /// guard is its own form; any other form is an error.
     pub fn canonical(mut self, canonical: Canonical) -> Self {
         self.canonical = Some(canonical);
         self
@@ -69,7 +69,7 @@ impl GuardOptions {
     }
 
     /// The filters: how much memory they take, and how often a missing key gets a "maybe". Default: 9 bits
-    /// per key for a new guard, and the stored policy when opening one. A different policy applies to keys
+    /// per key for a new guard, and the stored policy for an existing one. A different policy applies to keys
     /// written from then on; it is stored once a refresh has applied it to all keys.
     pub fn filter_policy(mut self, policy: FilterPolicy) -> Self {
         self.policy = Some(policy);
@@ -77,7 +77,7 @@ impl GuardOptions {
     }
 
     /// When an insertion is acknowledged. Default [`Durability::Sync`]: with less, a power failure may lose
-    /// the insertion of a row that the database has kept, and the guard would say no to it.
+    /// the insertion of a row that the database kept, and the guard would say no to it.
     pub fn durability(mut self, durability: Durability) -> Self {
         self.durability = durability;
         self
@@ -90,8 +90,7 @@ impl GuardOptions {
         self
     }
 
-    /// Memory for the latest changes, in bytes. Default 8 MiB; up to three times as much while they are
-    /// flushed.
+    /// Memory for the latest changes, in bytes. Default 8 MiB; up to three times as much during flushes.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.store = self.store.memtable_bytes(bytes);
         self
@@ -112,7 +111,7 @@ impl GuardOptions {
         self
     }
 
-    /// The file system as it was chosen, which finds directories by their paths.
+    /// The file system as chosen, which finds directories by path.
     pub(super) fn named_fs(&self) -> Arc<dyn Fs> {
         self.store.named_fs()
     }

@@ -1,13 +1,13 @@
-//! A full rebuild beside the live guard, with an atomic switch at the end.
+//! A full rebuild next to the live guard, with an atomic switch at the end.
 //!
 //! The database is read in one snapshot while changes continue. A change reaches the guard and the database
-//! at different moments, and may be before the snapshot in one and after it in the other. Each is resolved so
-//! that the new generation never counts too few rows:
+//! at different moments, so it may be before the snapshot in one and after it in the other. Each is resolved
+//! so that the new generation never counts too few rows:
 //!
-//! 1. Before the snapshot: from here on every insertion is logged, and so are those of transactions that are
-//!    open now, because their rows may be committed after the snapshot.
+//! 1. Before the snapshot: every insertion is logged from now on. So are the insertions of transactions open
+//!    now, because their rows may be committed after the snapshot.
 //! 2. The first key arrives, so the snapshot has been taken. The epoch is incremented. A transaction that
-//!    begins from here on deletes its rows after the snapshot, so its removals are logged too. Any other
+//!    begins from now on deletes its rows after the snapshot, so its removals are logged too. Any other
 //!    removal may be of a row that the snapshot no longer had, and is left out.
 //! 3. The keys are sorted and become the next generation. The log is applied to it as it grows.
 //! 4. While all changes are locked out for a moment, the rest of the log is applied, the settings file
@@ -55,8 +55,7 @@ pub struct RefreshReport {
 pub struct ReconcileReport {
     /// The refresh that repaired it.
     pub refresh: RefreshReport,
-    /// Keys of the database that the guard did not have: wrong "no" answers, caused by a writer that bypassed
-    /// the guard.
+    /// Keys of the database that the guard lacked: wrong "no" answers, caused by a writer that bypassed it.
     pub missing: u64,
     /// Keys that the guard had and the database does not: needless "maybe" answers.
     pub surplus: u64,
@@ -65,19 +64,19 @@ pub struct ReconcileReport {
 }
 
 impl Guard {
-    /// Counts all rows of the database again. The guard answers and accepts changes meanwhile, and switches
-    /// to the new counts atomically at the end; on an error it stays as it was. Needs disk space for a second
+    /// Counts all rows of the database again. The guard still answers and accepts changes, and switches to
+    /// the new counts atomically at the end; on an error it stays as it was. Needs disk space for a second
     /// copy of the keys.
     ///
     /// # Errors
-    /// The database's; [`Error::InvalidArgument`] while another refresh runs, for keys that the canonical
-    /// form does not allow, and when the database treats keys as equal that the guard distinguishes
+    /// The database's errors; [`Error::InvalidArgument`] while another refresh runs, for keys that the
+    /// canonical form does not allow, and when the database treats keys as equal that the guard distinguishes
     /// ([`Source::equality`]); [`Error::Io`].
     pub fn refresh(&self, source: &mut dyn Source) -> Result<RefreshReport> {
         self.shared().refresh(source, |_, _| Ok(()))
     }
 
-    /// [`refresh`](Self::refresh), with a comparison of before and after. Repairs a guard after a crash
+    /// [`refresh`](Self::refresh), and a comparison of before and after. Repairs a guard after a crash
     /// between its own commit and the database's, or after writers that bypassed it.
     ///
     /// # Errors
@@ -195,7 +194,7 @@ impl Shared {
         Ok((rows, keys, seconds))
     }
 
-    /// Removes the old generation once the last lookup in it has ended.
+    /// Removes the old generation once its last lookup has ended.
     fn retire(&self, mut old: Arc<Generation>) {
         let path = Settings { generation: old.number, ..self.settings }.store(&self.dir);
         loop {

@@ -14,12 +14,11 @@ use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-/// Locks are always taken in this order, and never by a lookup: `refreshing`, `stripes` in ascending order,
-/// `in_flight`.
+/// Locks are always taken in this order, never by lookups: `refreshing`, `stripes` (ascending), `in_flight`.
 pub(super) struct Shared {
     pub dir: PathBuf,
     pub options: GuardOptions,
-    /// As the guard was opened: a refresh changes the generation only.
+    /// As the guard was opened: a refresh changes only the generation.
     pub settings: Settings,
     pub live: ArcSwap<Generation>,
     /// Held while the counts of a stripe's hashes are changed.
@@ -36,7 +35,7 @@ pub(super) struct Shared {
     pub _lock: Box<dyn LockGuard>,
 }
 
-/// The transactions and the refresh that are in progress.
+/// Transactions and the refresh in progress.
 #[derive(Default)]
 pub(super) struct InFlight {
     /// Incremented when a refresh has taken its snapshot of the database.
@@ -48,7 +47,7 @@ pub(super) struct InFlight {
     pub change_log: Option<ChangeLog>,
 }
 
-/// What changed since a refresh began, to be applied to the generation that it builds.
+/// What changed since a refresh began, to apply to the generation that it builds.
 #[derive(Default)]
 pub(super) struct ChangeLog {
     pub changes: Vec<(StoredHash, ChangeKind)>,

@@ -14,23 +14,23 @@ pub enum Change<'k> {
 
 /// A database with a column of keys. Errors are [`Error::Database`](crate::Error::Database).
 pub trait Source {
-    /// Calls `visit` with the key of every row, in one snapshot taken no earlier than this call. Visits the
-    /// key of several rows once per row. Stops when `visit` fails.
+    /// Calls `visit` with the key of every row, in one snapshot taken no earlier than this call. Visits a key
+    /// once per row. Stops when `visit` fails.
     ///
     /// # Errors
-    /// The database's, or those of `visit`.
+    /// The database's errors, and those of `visit`.
     fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
 
     /// The number of rows with this key, by the database's own equality.
     ///
     /// # Errors
-    /// The database's.
+    /// The database's errors.
     fn count(&mut self, key: &[u8]) -> Result<u64>;
 
     /// Applies changes in one transaction of the database, and commits it before returning.
     ///
     /// # Errors
-    /// The database's. It may have committed all the same, for instance if the connection breaks at the end.
+    /// The database's errors. It may have committed even so, for instance if the connection breaks.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<()>;
 
     /// Which keys the database itself treats as equal, by type and collation. Guards are built with this form

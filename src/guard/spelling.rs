@@ -1,4 +1,4 @@
-//! The spellings of integers and uuids that databases accept. Whatever one of them accepts must be
+//! The spellings of integers and uuids that databases accept. Whatever any of them accepts must be
 //! recognized; recognizing more is harmless.
 
 use std::str;
@@ -73,8 +73,8 @@ pub(super) fn integer(key: &[u8]) -> Number {
     }
 }
 
-/// The leading digits of a text, without the `_` between them, and the rest. `None` for a `_` without a digit
-/// after it.
+/// The leading digits of a text, without the `_` between them, and the rest. `None` for a `_` without a
+/// digit.
 fn digits_of(text: &str, radix: u32) -> Option<(String, &str)> {
     let end = text.find(|c: char| c != '_' && !c.is_digit(radix)).unwrap_or(text.len());
     let (digits, rest) = text.split_at_checked(end)?;

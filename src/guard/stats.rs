@@ -1,4 +1,4 @@
-//! What a guard has saved, and what it costs.
+//! What a guard saves and costs.
 
 use super::handle::Guard;
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,8 +17,7 @@ pub struct GuardStats {
     pub known_absent: u64,
     /// Removals of keys that the guard did not have.
     pub unknown_removals: u64,
-    /// Removals left out because a refresh may already have counted them: these keys stay "maybe" until the
-    /// next refresh.
+    /// Removals left out because a refresh may already have counted them: they stay "maybe" until the next.
     pub doubtful_removals: u64,
     /// Rows of the database.
     pub rows: u64,
@@ -37,7 +36,7 @@ pub struct GuardStats {
     pub expected_fpr: f64,
     /// Whether every answer is currently "maybe": see [`Guard::suspend`].
     pub suspended: bool,
-    /// Filters that are unusable until they are rebuilt; until then all their keys are "maybe".
+    /// Filters that are unusable until rebuilt; until then all their keys are "maybe".
     pub filters_unavailable: u64,
     /// The number of this generation: one more than the refreshes so far.
     pub generation: u64,

@@ -3,8 +3,7 @@
 use super::format::HashWidth;
 use crate::hash::KeyHasher;
 
-/// The keyed hash of a canonical key: a `u64` or `u128`, by the guard's width. Ordered like its big-endian
-/// bytes.
+/// The keyed hash of a canonical key: a `u64` or `u128`, by the guard's width. Orders like big-endian bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct StoredHash(pub u128);
 

@@ -1,4 +1,4 @@
-//! The order of writes that keeps every "no" true, in one call.
+//! One call that orders writes so that every "no" stays true.
 //!
 //! | step | a crash after it leaves |
 //! |---|---|
@@ -18,7 +18,7 @@ use std::collections::HashSet;
 /// `(insert | insert_new | remove)* commit`.
 pub struct Transaction<'g> {
     guard: &'g Guard,
-    /// In the order of the calls.
+    /// In call order.
     changes: Vec<(StoredHash, ChangeKind)>,
 }
 
@@ -43,14 +43,14 @@ impl Transaction<'_> {
 
     /// Inserts a key unless it exists: for a database that stores each key once.
     ///
-    /// Call it for every key that the database sets, even one that the guard knows ([`Guard::contains`]): the
-    /// guard may know it needlessly, and a [`refresh`](Guard::refresh) that has read the database without it
+    /// Call it for every key that the database sets, even one that the guard knows ([`Guard::contains`]). The
+    /// guard may know it needlessly, and a [`refresh`](Guard::refresh) that read the database without it
     /// learns of it only here. After a [`remove`](Self::remove) of the same key in this transaction, the key
     /// stays.
     ///
-    /// Writers of the same key must run one after the other: each holds a lock of its own from this call
-    /// until [`commit`](Self::commit) has returned. A key counts once, so the removal by a writer that
-    /// deleted it earlier could otherwise undo this insertion.
+    /// Writers of the same key must run one after the other: each holds its own lock from this call until
+    /// [`commit`](Self::commit) has returned. A key counts once, so an earlier writer's removal could
+    /// otherwise undo this insertion.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).
@@ -75,7 +75,7 @@ impl Transaction<'_> {
         self.changes.iter().copied().filter(|(_, kind)| *kind != ChangeKind::Remove).collect()
     }
 
-    /// The removals, except those of a key that a later `insert_new` names.
+    /// The removals, except of keys that a later `insert_new` names.
     fn removals(&self) -> Vec<(StoredHash, ChangeKind)> {
         let mut kept = HashSet::new();
         let mut removals = Vec::new();
@@ -92,15 +92,14 @@ impl Transaction<'_> {
     /// Makes the insertions durable, calls `database` to commit, and then applies the removals.
     ///
     /// # Errors
-    /// On an error of the guard before `database` was called, nothing has happened. On an error of
-    /// `database`, which may have committed all the same, the insertions stay and the removals are not
-    /// applied: the guard may say "maybe" too often until it is reconciled. A removal that fails after the
-    /// commit is logged and is not an error: the database did what it was told, and the next change of the
-    /// guard reports the failure.
+    /// On an error of the guard before it calls `database`, nothing has happened. On an error of `database`,
+    /// which may have committed even so, the insertions stay and the removals are not applied: the guard may
+    /// say "maybe" too often until it is reconciled. A removal that fails after the commit is logged and is
+    /// not an error: the database has committed, and the next change of the guard reports the failure.
     ///
-    /// If an error leaves open whether the database has committed or will (a broken connection), find out
-    /// before the next [`refresh`](Guard::refresh): one that reads the database before the late commit would
-    /// miss its rows.
+    /// If an error leaves it open whether the database has committed or will (a broken connection), find out
+    /// before the next [`refresh`](Guard::refresh). If that reads the database before the late commit, it
+    /// misses its rows.
     ///
     /// The commit must be as durable as the removals that follow it: see the second rule in the
     /// [module](super) documentation.

@@ -26,7 +26,7 @@ pub(super) enum CommitPhase {
 }
 
 impl Guard {
-    /// Inserts a row with this key. Durable when it returns: commit the row to the database only after that.
+    /// Inserts a row with this key. Durable on return: commit the row to the database only after that.
     ///
     /// Use [`transaction`](Self::transaction) if a [`refresh`](Self::refresh) may run at the same time: one
     /// that reads the database between this call and the commit would miss the row.
@@ -38,12 +38,12 @@ impl Guard {
         self.write(Changes::new().insert(key))
     }
 
-    /// Removes a row with this key, whose deletion the database has committed. The key stays until its last
-    /// row is removed. Removing a key that the guard does not have is no error;
+    /// Removes a row with this key, after the database has committed its deletion. The key stays until its
+    /// last row is removed. Removing a key that the guard does not have is no error;
     /// [`GuardStats::unknown_removals`](super::GuardStats) counts it.
     ///
-    /// Use [`transaction`](Self::transaction) if a [`refresh`](Self::refresh) may run at the same time: one
-    /// that begins and ends between the deletion and this call has counted without the row, and this call
+    /// Use [`transaction`](Self::transaction) if a [`refresh`](Self::refresh) may run at the same time. A
+    /// refresh that begins and ends between the deletion and this call does not count the row, so this call
     /// would remove another row with the same key.
     ///
     /// # Errors
@@ -55,8 +55,8 @@ impl Guard {
     /// Inserts a key unless it exists. Returns whether it is new: if several threads insert the same key,
     /// exactly one gets `true`.
     ///
-    /// For a guard that is itself a set of keys. Rows of a database are counted: use [`insert`](Self::insert)
-    /// for them.
+    /// For a guard that is itself a set of keys. For database rows, use [`insert`](Self::insert), which
+    /// counts.
     ///
     /// # Errors
     /// The errors of [`insert`](Self::insert).

@@ -15,8 +15,8 @@ pub const MAX_VALUE_BYTES: usize = 64 << 20;
 /// Sequence number. Every operation of a store gets the next one, so the larger of two is the newer. 0
 /// precedes the first.
 pub type Seq = u64;
-/// The largest number that an operation may have: 290 years at a billion writes per second. Larger ones are
-/// refused, by whoever writes as by whoever reads.
+/// The largest number that an operation may have: 290 years at a billion writes per second. Both writers and
+/// readers refuse larger ones.
 pub const MAX_SEQ: Seq = Seq::MAX >> 1;
 /// The largest number after the last operation.
 pub const MAX_NEXT_SEQ: Seq = MAX_SEQ + 1;
@@ -80,7 +80,7 @@ impl<'a> SplitKey<'a> {
         key
     }
 
-    /// Replaces the contents of `key` by the whole key.
+    /// Replaces the contents of `key` with the whole key.
     #[inline]
     pub fn copy_into(self, key: &mut Vec<u8>) {
         key.clear();
@@ -88,9 +88,8 @@ impl<'a> SplitKey<'a> {
         key.extend_from_slice(self.tail);
     }
 
-    /// The whole key in `buffer`, which grows as needed. The length of the buffer is stored only when it
-    /// grows: a slice of a vector whose length was stored just before waits for the store, 15 ns a row in a
-    /// walk.
+    /// The whole key in `buffer`, which grows as needed. The buffer's length is stored only when it grows:
+    /// slicing a vector right after its length was stored waits for that store, 15 ns a row in a walk.
     #[inline]
     pub fn lend(self, buffer: &mut Vec<u8>) -> &[u8] {
         let len = self.head.len() + self.tail.len();
@@ -121,7 +120,7 @@ impl<'a> SplitKey<'a> {
     pub fn cmp_bytes(self, other: &[u8]) -> Ordering {
         match other.split_at_checked(self.head.len()) {
             Some((head, tail)) => self.head.cmp(head).then_with(|| self.tail.cmp(tail)),
-            // A head that starts with all of `other` is greater, as is the whole key then.
+            // A head that starts with all of `other` is greater, and so is the whole key.
             None => self.head.cmp(other),
         }
     }
@@ -169,8 +168,7 @@ impl PartialEq<[u8]> for SplitKey<'_> {
     }
 }
 
-/// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys themselves, up
-/// to ties.
+/// The first eight bytes of `key` as a big-endian integer, zero-padded. Orders like the keys, up to ties.
 #[inline]
 pub fn prefix8(key: &[u8]) -> u64 {
     match (key.first_chunk(), key.first_chunk(), key.last_chunk()) {
@@ -184,7 +182,7 @@ pub fn prefix8(key: &[u8]) -> u64 {
     }
 }
 
-/// [`prefix8`], of 16 bytes.
+/// [`prefix8`] for 16 bytes.
 #[inline]
 fn prefix16(key: &[u8]) -> u128 {
     match (key.first_chunk(), key.first_chunk(), key.last_chunk()) {
@@ -210,9 +208,8 @@ pub fn common_prefix(a: &[u8], b: &[u8]) -> usize {
     n + a.iter().zip(b).skip(n).take_while(|(x, y)| x == y).count()
 }
 
-/// `a == b` for slices of equal length, inlined. `memcmp` on the dangling pointer of an empty slice can issue
-/// a masked load from an unmapped page, which costs a microcode assist: 400 ns in the fences of empty levels,
-/// when they were compared that way.
+/// `a == b` for slices of equal length, inlined. `memcmp` on an empty slice's dangling pointer can issue a
+/// masked load from an unmapped page, which costs a microcode assist: 400 ns in the fences of empty levels.
 #[inline]
 pub fn same_bytes(a: &[u8], b: &[u8]) -> bool {
     let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<8>(), b.as_chunks::<8>());

@@ -1,4 +1,4 @@
-//! A value, shared with the block or the log record that it was read from.
+//! A value that shares the block or log record it was read from.
 
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -8,7 +8,7 @@ use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// A value as returned by reads. Dereferences to `[u8]` and clones without copying. It shares the block or
-/// log record that it was read from and keeps that in memory for as long as it lives.
+/// log record that it was read from, and keeps that in memory as long as it lives.
 #[derive(Clone)]
 pub struct Value(Shared);
 
@@ -16,8 +16,7 @@ pub struct Value(Shared);
 enum Shared {
     /// Of a log record.
     Bytes(Bytes),
-    /// A range of a block. The block's reference count and its bytes are in one allocation, so that they
-    /// share a cache line.
+    /// A range of a block. The block's reference count and its bytes share one allocation and cache line.
     Block(Arc<[u8]>, Range<u32>),
 }
 
@@ -27,7 +26,7 @@ impl Value {
         Value(Shared::Bytes(bytes))
     }
 
-    /// A part of a block; empty if the block does not have it.
+    /// A part of a block; empty if out of the block's range.
     #[inline]
     pub(crate) fn of_block(block: Arc<[u8]>, part: Range<usize>) -> Self {
         Value(Shared::Block(block, part.start as u32..part.end as u32))

@@ -1,4 +1,4 @@
-//! Segments with their fences, which lookups compare before they compare keys.
+//! Segments with their fences, which lookups compare before keys.
 
 use super::segment::LiveSegment;
 use crate::filter::{ProbeHash, Verdict};
@@ -12,7 +12,7 @@ pub struct Fenced {
     /// The fences of its smallest and its largest key.
     pub(crate) first: u64,
     pub(crate) last: u64,
-    /// That of its [`LiveSegment`]. Its denials count only while a view has the segment.
+    /// From its [`LiveSegment`]. Its denials count only while a view has the segment.
     pub sidecar: Option<Arc<Sidecar>>,
     pub(crate) meta: Arc<SegmentMeta>,
 }
@@ -29,16 +29,15 @@ impl Fenced {
         }
     }
 
-    /// Whether the segment's filter denies the hash. A caller that relies on it must make sure afterwards
-    /// that no map has faulted ([`any_fault`](crate::fs::any_fault)).
+    /// Whether the segment's filter denies the hash. A caller that relies on it must check afterwards that no
+    /// map has faulted ([`any_fault`](crate::fs::any_fault)).
     #[inline(always)]
     pub fn denies(&self, hash: &ProbeHash) -> bool {
         let denies = |s: &Sidecar| s.denies(hash) || s.ask(hash.hash()) == Some(Verdict::Absent);
         self.sidecar.as_deref().is_some_and(denies)
     }
 
-    /// Whether the segment's range includes the key, which has this fence, unless it ends before the key:
-    /// then `None`.
+    /// Whether the segment's range includes the key with this fence; `None` if it ends before the key.
     #[inline]
     pub(crate) fn includes_or_follows(&self, fence: u64, key: &[u8]) -> Option<bool> {
         if self.last < fence || self.last == fence && &*self.meta.largest < key {

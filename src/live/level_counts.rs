@@ -1,4 +1,4 @@
-//! Small counts, one for each level, in one word: a lookup adds to it with one instruction per filter.
+//! Small counts, one per level, in one word: a lookup adds to it with one instruction per filter.
 
 use crate::manifest::LEVELS;
 use std::ops::{Add, AddAssign};
@@ -46,7 +46,7 @@ impl LevelCounts {
         self.0
     }
 
-    /// The counts that [`to_bits`](Self::to_bits) gave.
+    /// The counts from [`to_bits`](Self::to_bits).
     #[inline]
     pub const fn from_bits(bits: u64) -> Self {
         LevelCounts(bits)

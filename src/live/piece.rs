@@ -5,10 +5,10 @@ use super::segment::LiveSegment;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The number of the next piece. Counts for identity alone, so no thread waits for it.
+/// The number of the next piece. Only for identity, so no thread waits for it.
 static NUMBER: AtomicU64 = AtomicU64::new(0);
 
-/// Some neighbours in a level. Never changes: another one takes its place.
+/// Some neighbours in a level. Never changes: it is replaced.
 #[derive(Clone)]
 pub struct Piece {
     number: u64,
@@ -21,7 +21,7 @@ pub struct Piece {
     ranges: u64,
 }
 
-/// The fences of a piece within a level whose keys share so many bytes.
+/// The fences of a piece within a level whose keys share this many bytes.
 #[derive(Clone)]
 pub(crate) struct Fences {
     shared: usize,
@@ -42,7 +42,7 @@ impl Piece {
         }
     }
 
-    /// Tells it from all others: equal numbers mean the same segments.
+    /// Identifies the piece: equal numbers mean the same segments.
     pub fn number(&self) -> u64 {
         self.number
     }

@@ -8,8 +8,7 @@ use crate::manifest::LEVELS;
 use crate::ranges::{RangeTombstones, Span};
 use std::sync::Arc;
 
-/// The segments with range tombstones, by runs. The tombstones themselves are read when they are first
-/// needed.
+/// The segments with range tombstones, by runs. The tombstones themselves are read when first needed.
 #[derive(Default)]
 pub struct RangedRuns {
     /// In key order and disjoint within each run.
@@ -47,8 +46,7 @@ impl RangedRuns {
     /// Whether a range tombstone deletes an entry of the key.
     ///
     /// # Errors
-    /// Those of reading the tombstones of a segment that could have one: the entry may then be deleted or
-    /// not.
+    /// The errors of reading a segment's tombstones, one of which may or may not delete the entry.
     pub fn delete(&self, key: &[u8], seq: Seq) -> Result<bool> {
         for segment in self.around(key).filter(|s| s.meta.max_seq > seq) {
             if segment.file.ask_ranges(|ranges| ranges.seq_at(key))? > seq {
@@ -58,11 +56,11 @@ impl RangedRuns {
         Ok(false)
     }
 
-    /// Narrows a span around `key` to where the tombstones are the same, and adds them to it. `ask` does so
-    /// for those of one segment.
+    /// Narrows a span around `key` to where the tombstones stay the same, and adds them to it. `ask` does so
+    /// for one segment.
     ///
     /// # Errors
-    /// Those of `ask`.
+    /// The errors of `ask`.
     pub fn narrow(
         &self,
         key: &[u8],
@@ -77,7 +75,7 @@ impl RangedRuns {
                     ask(segment, span)?;
                     span.narrow(None, run.get(at + 1).map(|s| s.meta.smallest.as_slice()));
                 }
-                // Between two segments. What is behind the largest key of one is not its own.
+                // Between two segments. Nothing after a segment's largest key is its own.
                 next => span.narrow(None, next.map(|s| s.meta.smallest.as_slice())),
             }
             if let Some(before) = before {
@@ -87,7 +85,7 @@ impl RangedRuns {
         Ok(())
     }
 
-    /// Whether one segment's range tombstones, if they are in memory, delete everything in `segment`.
+    /// Whether one segment's range tombstones, if in memory, delete everything in `segment`.
     fn cover(&self, segment: &LiveSegment) -> bool {
         let meta = &segment.meta;
         self.around(&meta.smallest).filter(|s| s.meta.max_seq > meta.max_seq && !s.is_quarantined()).any(
@@ -98,7 +96,7 @@ impl RangedRuns {
         )
     }
 
-    /// The segments of which range tombstones in other segments delete everything.
+    /// The segments that range tombstones in other segments delete entirely.
     pub(crate) fn covered<'a>(&self, segments: impl Iterator<Item = &'a LiveSegment>) -> Vec<LiveSegment> {
         if self.is_empty() {
             Vec::new()
@@ -110,7 +108,7 @@ impl RangedRuns {
     /// The tombstones of some segments together.
     ///
     /// # Errors
-    /// Those of reading them.
+    /// The errors of reading them.
     pub fn of_all<'a>(segments: impl Iterator<Item = &'a LiveSegment>) -> Result<RangeTombstones> {
         let ranged = segments.filter(|s| s.meta.ranges > 0);
         let sets: Vec<Arc<RangeTombstones>> =
@@ -119,7 +117,7 @@ impl RangedRuns {
     }
 }
 
-/// A key behind `key`, with no key between that segments could have.
+/// A key after `key`, with no possible key of a segment in between.
 fn after(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }

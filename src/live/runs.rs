@@ -1,8 +1,8 @@
 //! Sorted runs with their fences, which pick the one segment of a run that could hold a key.
 //!
-//! A key's *fence* within some runs is the 8 bytes after the prefix that all keys of these runs share. Most
-//! comparisons of a lookup with the ends of segments end there. Neighbouring runs with the same shared prefix
-//! form a group, so that a key's fence is computed once.
+//! A key's *fence* within some runs is the 8 bytes after the prefix that all keys of these runs share. It
+//! decides most comparisons of a lookup with the ends of segments. Neighbouring runs with the same shared
+//! prefix form a group, so that a key's fence is computed once.
 
 use super::fences::Fenced;
 use super::level_counts::LevelCounts;
@@ -28,7 +28,7 @@ pub struct Run {
     count: LevelCounts,
     /// The number of its first segment in the level.
     begin: usize,
-    /// Its segments, if they are in one piece; none otherwise.
+    /// Its segments, if they are in one piece; otherwise none.
     fences: Arc<[Fenced]>,
     pieces: Box<[FencedPiece]>,
 }
@@ -43,7 +43,7 @@ struct FencedPiece {
 }
 
 impl RunGroup {
-    /// Appends a segment of level 0. `begin` is its number in the level.
+    /// Appends a level-0 segment. `begin` is its number in the level.
     pub(crate) fn append_one(groups: &mut Vec<RunGroup>, begin: usize, segment: &LiveSegment) {
         let (smallest, largest) = (segment.meta.smallest.as_slice(), &*segment.meta.largest);
         let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
@@ -142,14 +142,14 @@ impl Run {
         self.find_at(fence, key).map(|(_, fenced)| fenced)
     }
 
-    /// The number in its level of the segment that [`find`](Self::find) finds.
+    /// The number in its level of the segment found by [`find`](Self::find).
     #[inline]
     pub fn position(&self, fence: u64, key: &[u8]) -> Option<usize> {
         self.find_at(fence, key).map(|(at, _)| self.begin + at)
     }
 
-    /// [`position`](Self::position) of what [`find`](Self::find) has found. Mostly from its address, so that
-    /// only a segment that is read is numbered.
+    /// [`position`](Self::position) of the segment found by [`find`](Self::find). Mostly from its address, so
+    /// that only a segment that is read is numbered.
     #[inline]
     pub fn position_of(&self, found: &Fenced, fence: u64, key: &[u8]) -> Option<usize> {
         let bytes = std::ptr::from_ref(found).addr().wrapping_sub(self.fences.as_ptr().addr());
@@ -189,8 +189,7 @@ impl Run {
         None
     }
 
-    /// The search where fences alone may not decide, among the segments from `at` on. Those before end before
-    /// the key.
+    /// The search where fences alone may not decide, from segment `at` on. Earlier ones end before the key.
     #[inline(never)]
     fn find_by_keys(&self, at: usize, fence: u64, key: &[u8]) -> Option<(usize, &Fenced)> {
         for (at, fenced) in self.fences.iter().enumerate().skip(at) {
@@ -206,7 +205,7 @@ impl Run {
 #[derive(PartialEq, Eq)]
 struct SharedPrefix {
     bytes: Box<[u8]>,
-    /// Its first eight bytes as [`prefix8`] gives them, and which bits of that belong to it.
+    /// Its first eight bytes from [`prefix8`], and which bits of them belong to it.
     head: u64,
     mask: u64,
 }
@@ -217,7 +216,7 @@ impl SharedPrefix {
         SharedPrefix { bytes: bytes.into(), head: prefix8(bytes), mask }
     }
 
-    /// What follows the prefix in a key that starts with it.
+    /// The rest of a key that starts with the prefix.
     #[inline]
     fn rest_of<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         let rest = key.get(self.bytes.len()..)?;

@@ -22,12 +22,12 @@ impl LiveSegment {
         self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())
     }
 
-    /// What a sidecar whose checksums were verified says of its filter.
+    /// What a verified sidecar says about its filter.
     pub fn verified_facts(&self) -> Option<&Facts> {
         self.sidecar.as_ref().and_then(|sidecar| sidecar.verified_facts())
     }
 
-    /// The same segment with the same sidecar in another place.
+    /// The same segment and sidecar in another place.
     pub fn at(&self, place: Place) -> Self {
         let meta = SegmentMeta { place, ..(*self.meta).clone() };
         LiveSegment { meta: Arc::new(meta), ..self.clone() }

@@ -1,8 +1,8 @@
 //! The segments of one level.
 //!
-//! 1. A level is a list of pieces of up to 128 segments. The next live set shares the pieces in which nothing
-//!    changes: a publication costs what it changes, not what the store has.
-//! 2. Pieces that have become small are joined with a neighbour.
+//! 1. A level is a list of pieces of up to 128 segments. The next live set shares the unchanged pieces: the
+//!    cost of a publication depends on what it changes, not on the size of the store.
+//! 2. A piece that has become small is joined with a neighbour.
 
 use super::piece::Piece;
 use super::segment::LiveSegment;
@@ -25,7 +25,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Level `number` of these segments, in any order.
+    /// Level `number`, made of these segments in any order.
     pub(crate) fn new(number: usize, mut segments: Vec<LiveSegment>) -> Self {
         segments.sort_by(|a, b| order(number, a, b));
         let mut pieces = Vec::new();
@@ -53,7 +53,7 @@ impl Level {
         }
     }
 
-    /// The level without some of its own segments and with others.
+    /// The level without some of its segments and with others.
     pub(crate) fn with(&self, number: usize, gone: &[&LiveSegment], mut added: Vec<LiveSegment>) -> Self {
         if gone.is_empty() && added.is_empty() {
             return self.clone();
@@ -113,14 +113,14 @@ fn order(number: usize, a: &LiveSegment, b: &LiveSegment) -> Ordering {
     }
 }
 
-/// Makes pieces of about equal size of segments in order.
+/// Cuts sorted segments into pieces of about equal size.
 fn split(segments: &[LiveSegment], pieces: &mut Vec<Piece>) {
     let count = segments.len().div_ceil(PIECE_MAX).max(1);
     let size = segments.len().div_ceil(count).max(1);
     pieces.extend(segments.chunks(size).map(Piece::new));
 }
 
-/// What changes in each piece, by the piece's place.
+/// The changes of each piece, by index.
 struct Changes<'a> {
     gone: std::iter::Peekable<std::vec::IntoIter<(usize, &'a LiveSegment)>>,
     added: std::iter::Peekable<std::vec::IntoIter<(usize, LiveSegment)>>,
@@ -143,8 +143,7 @@ impl<'a> Changes<'a> {
         Changes { gone: gone.into_iter().peekable(), added: added.into_iter().peekable() }
     }
 
-    /// The changes of the piece at `at`. The call for the place behind the last piece has what was added
-    /// there.
+    /// The changes of the piece at `at`. The index after the last piece has what is added there.
     fn take(&mut self, at: usize) -> Option<(Vec<&'a LiveSegment>, Vec<LiveSegment>)> {
         let gone: Vec<_> =
             std::iter::from_fn(|| self.gone.next_if(|(place, _)| *place == at).map(|(_, s)| s)).collect();
@@ -164,17 +163,17 @@ pub struct Segments {
 }
 
 impl Segments {
-    /// Their number.
+    /// The number of segments.
     pub fn len(&self) -> usize {
         self.len
     }
 
-    /// All of them, in order.
+    /// All segments, in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &LiveSegment> + Clone {
         self.pieces.iter().flat_map(|piece| piece.segments())
     }
 
-    /// Those at these places.
+    /// The segments at these positions.
     pub fn range(&self, within: Range<usize>) -> impl Iterator<Item = &LiveSegment> + Clone {
         let piece = self.piece_of(within.start);
         let skipped = within.start - self.begins.get(piece).copied().unwrap_or(within.start);
@@ -182,7 +181,7 @@ impl Segments {
         pieces.skip(skipped).take(within.len())
     }
 
-    /// The one at this place.
+    /// The segment at this position.
     #[inline]
     pub fn get(&self, at: usize) -> Option<&LiveSegment> {
         match &*self.pieces {
@@ -194,22 +193,22 @@ impl Segments {
         }
     }
 
-    /// The piece that has the place; 0 if there are no pieces.
+    /// The piece that has the position; 0 if there are no pieces.
     fn piece_of(&self, at: usize) -> usize {
         self.begins.partition_point(|begin| *begin <= at).saturating_sub(1)
     }
 
-    /// The first one.
+    /// The first segment.
     pub fn first(&self) -> Option<&LiveSegment> {
         self.get(0)
     }
 
-    /// The last one.
+    /// The last segment.
     pub fn last(&self) -> Option<&LiveSegment> {
         self.pieces.last()?.segments().last()
     }
 
-    /// The number of those before the first one for which `is_before` is false, like the method of slices.
+    /// The number of segments before the first one for which `is_before` is false, like the method of slices.
     pub fn partition_point(&self, mut is_before: impl FnMut(&LiveSegment) -> bool) -> usize {
         let piece = self.pieces.partition_point(|piece| piece.segments().last().is_some_and(&mut is_before));
         match (self.pieces.get(piece), self.begins.get(piece)) {
@@ -218,7 +217,7 @@ impl Segments {
         }
     }
 
-    /// The places of those that overlap the closed range, in a level below 0.
+    /// The positions of the segments that overlap the closed range, in a level below 0.
     pub fn overlapping(&self, smallest: &[u8], largest: &[u8]) -> Range<usize> {
         let first = self.partition_point(|s| &*s.meta.largest < smallest);
         let behind = self.partition_point(|s| s.meta.smallest.as_slice() <= largest);

@@ -1,8 +1,8 @@
-//! The live set: the segments that reads consult.
+//! The live set: the segments that reads use.
 //!
 //! A live set is immutable. A flush, a compaction or a rebuilt sidecar makes a new one that shares segments
-//! with the old. Readers keep the one they loaded for as long as they need it. An obsolete segment's files
-//! are unlinked when the last live set with it is dropped.
+//! with the old. Readers keep the one they loaded as long as they need it. An obsolete segment's files are
+//! unlinked when the last live set with it is dropped.
 
 use super::ranged_runs::RangedRuns;
 use super::runs::{Run, RunGroup};
@@ -22,11 +22,11 @@ pub struct LiveSet {
     groups: Arc<[RunGroup]>,
     quarantined: Box<[LiveSegment]>,
     ranged: RangedRuns,
-    /// Found when they are first asked for.
+    /// Computed on first use.
     covered: OnceLock<Vec<LiveSegment>>,
 }
 
-/// The one for a segment of what there is for each level; `None` in quarantine.
+/// The item for a segment's level; `None` in quarantine.
 fn of_level<'a, T>(levels: &'a mut [T; LEVELS], segment: &LiveSegment) -> Option<&'a mut T> {
     levels.get_mut(usize::from(segment.level()?))
 }
@@ -57,8 +57,8 @@ impl LiveSet {
         }
     }
 
-    /// The next live set: without `removed`, which may have changed their levels since, and with `added`.
-    /// Costs what changes, not what stays.
+    /// The next live set: without `removed`, which may have changed their levels since, and with `added`. The
+    /// cost depends on what changes, not on what stays.
     pub fn with(&self, added: Vec<LiveSegment>, removed: &[LiveSegment]) -> Self {
         let mut gone: [Vec<&LiveSegment>; LEVELS] = Default::default();
         let mut new: [Vec<LiveSegment>; LEVELS] = Default::default();
@@ -86,7 +86,7 @@ impl LiveSet {
         self.with(renewed, &before)
     }
 
-    /// The segment with these keys and this number, whatever its level is now.
+    /// The segment with these keys and this number, at its current level.
     pub fn now(&self, meta: &SegmentMeta) -> Option<&LiveSegment> {
         let [level0, sorted @ ..] = &self.levels;
         let is_it = |s: &&LiveSegment| s.meta.id == meta.id;
@@ -103,12 +103,12 @@ impl LiveSet {
         same_age.find(is_it).or_else(|| self.quarantined.iter().find(is_it))
     }
 
-    /// The segment with this number. Looks at all of them; [`now`](Self::now) does not.
+    /// The segment with this number. Scans all of them; [`now`](Self::now) does not.
     pub fn get(&self, id: FileId) -> Option<&LiveSegment> {
         self.segments().find(|s| s.meta.id == id)
     }
 
-    /// Checks that each of these segments of the live set overlaps no neighbour in its level (I10).
+    /// Checks that none of these segments of the live set overlaps a neighbour in its level (I10).
     ///
     /// # Errors
     /// A message that names two overlapping segments.
@@ -117,7 +117,7 @@ impl LiveSet {
             let level = segment.level().and_then(|level| self.levels.get(usize::from(level)));
             let meta = &segment.meta;
             let Some(level) = level.map(Level::segments) else { continue };
-            // Sorted by smallest keys even if they overlap.
+            // Sorted by smallest key even if they overlap.
             let at = level.partition_point(|s| s.meta.smallest < meta.smallest);
             let before = at.checked_sub(1).and_then(|at| level.get(at));
             let others = before.into_iter().chain(level.range(at..level.len()).take(2));
@@ -130,7 +130,7 @@ impl LiveSet {
         Ok(())
     }
 
-    /// Whether these are the segments of the manifest, each in its level.
+    /// Whether these are the manifest's segments, each in its level.
     pub fn is_of(&self, state: &ManifestState) -> bool {
         let recorded =
             |s: &LiveSegment| state.segments.get(&s.meta.id).is_some_and(|meta| meta.place == s.meta.place);
@@ -147,16 +147,15 @@ impl LiveSet {
         self.levels.iter().flat_map(|level| level.segments().iter()).chain(&self.quarantined)
     }
 
-    /// Segments that cannot be read in full, in descending order of their newest entry. They left their
-    /// levels so that the others can be compacted without them. That also removes them from the order of
-    /// ages: only sequence numbers tell which of their entries are current. Their readable blocks answer
-    /// reads. A damaged block returns its error for every key that it could hold and that has no newer entry
-    /// elsewhere.
+    /// Segments that cannot be read in full, newest entry first. They left their levels so that the others
+    /// can be compacted without them. So levels no longer order them by age: only sequence numbers tell which
+    /// of their entries are current. Their readable blocks answer reads. A damaged block returns its error
+    /// for every key that it could hold and that has no newer entry elsewhere.
     pub fn quarantined(&self) -> &[LiveSegment] {
         &self.quarantined
     }
 
-    /// The quarantined segments whose range includes the key, in descending order of their newest entry.
+    /// The quarantined segments whose range includes the key, newest entry first.
     pub fn suspects<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
         self.quarantined.iter().filter(move |s| s.overlaps(key, key))
     }
@@ -167,8 +166,8 @@ impl LiveSet {
         &self.ranged
     }
 
-    /// The segments of which range tombstones in other segments delete everything, as far as those tombstones
-    /// were in memory at the first call.
+    /// The segments that range tombstones in other segments delete entirely, as far as those tombstones were
+    /// in memory at the first call.
     pub fn covered(&self) -> &[LiveSegment] {
         self.covered.get_or_init(|| self.ranged.covered(self.segments()))
     }
@@ -201,13 +200,13 @@ impl LiveSet {
         self.groups.last().and_then(|group| group.runs().last()).map_or(0, Run::level)
     }
 
-    /// The sequence number of the newest entry in any segment.
+    /// The newest sequence number in any segment.
     pub fn max_seq(&self) -> u64 {
         self.segments().map(|s| s.meta.max_seq).max().unwrap_or(0)
     }
 }
 
-/// Each segment of level 0 is a run, and so is each level below it that has segments.
+/// Each level-0 segment is a run, and so is each level below it that has segments.
 fn groups_of(levels: &[Level; LEVELS]) -> Arc<[RunGroup]> {
     let mut groups = Vec::new();
     let [level0, sorted @ ..] = levels;

@@ -13,7 +13,7 @@ use std::ops::Deref;
 pub struct SegmentMeta {
     /// Where it is.
     pub place: Place,
-    /// What the segment says of itself.
+    /// What the segment says about itself.
     pub summary: SegmentSummary,
 }
 
@@ -25,12 +25,12 @@ impl Deref for SegmentMeta {
     }
 }
 
-/// How much of the logs is known to be durable. Logs with lower numbers are durable in full.
+/// How much of the logs is known to be durable. Logs with lower numbers are fully durable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LogMark {
     /// The log, which must exist.
     pub log: FileId,
-    /// Number of its bytes that were synced.
+    /// The number of its synced bytes.
     pub bytes: u64,
     /// The sequence number after the last operation in these bytes.
     pub next_seq: Seq,
@@ -63,7 +63,7 @@ pub struct ManifestState {
     /// Logs with lower numbers are obsolete.
     pub log_floor: FileId,
     /// The smallest number that no file had when the last edit was written. Logs take numbers without an
-    /// edit, so opening a store also looks at its directory.
+    /// edit, so opening a store also checks its directory.
     pub next_id: FileId,
     /// The number before the first operation that a log may hold; no segment has a greater one.
     pub last_seq: Seq,
@@ -103,7 +103,7 @@ impl ManifestState {
     /// what [`take_back`](Self::take_back) needs.
     ///
     /// # Errors
-    /// Those of [`check`](Self::check), with the state unchanged.
+    /// The errors of [`check`](Self::check), with the state unchanged.
     pub fn apply(&mut self, edit: &Edit) -> Result<Undo, String> {
         self.check(edit)?;
         let undo = Undo {
@@ -124,7 +124,7 @@ impl ManifestState {
         Ok(undo)
     }
 
-    /// Restores the state before the edit that was applied last.
+    /// Restores the state before the last applied edit.
     pub fn take_back(&mut self, edit: &Edit, undo: Undo) {
         let Undo { removed, log_floor, next_id, last_seq, log_mark } = undo;
         edit.added.iter().for_each(|meta| drop(self.segments.remove(&meta.id)));
@@ -164,7 +164,7 @@ impl ManifestState {
         Ok(())
     }
 
-    /// Checks that sums over all segments are far from overflowing.
+    /// Checks that sums over all segments are far from overflow.
     ///
     /// # Errors
     /// A message that says what is impossible.
@@ -219,7 +219,7 @@ impl ManifestState {
     }
 }
 
-/// Says that two segments of a sorted level overlap.
+/// The message that two segments of a sorted level overlap.
 pub(crate) fn overlap(a: &SegmentMeta, b: &SegmentMeta) -> String {
     let (a, b) = if a.smallest <= b.smallest { (a, b) } else { (b, a) };
     let end = if a.largest == last_key() {

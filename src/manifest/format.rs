@@ -27,29 +27,29 @@
 //! - *version*: 5. Version 4 did not name the formats of its segments. Version 3 belonged to segments of
 //!   version 4, and had 64 KiB of 0xff for the end of a range without one. Version 2 had neither longest
 //!   streak nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can
-//!   name the version. In version 1 the CRC was at 28. A manifest that was opened is rewritten before the
-//!   first edit, so nothing is appended to one of an earlier version.
+//!   name the version. In version 1 the CRC was at 28. An opened manifest is rewritten before the first edit,
+//!   so nothing is appended to one of an earlier version.
 //! - *store id*, *hash key*: random, set at creation.
 //! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others
 //!   being zero; or 4, SipHash-1-3 under all 16 ([`crate::hash`]). Other codes belong to later versions.
 //! - *tag*: 32 bits derived from the store id. Tag and head CRC identify edits after a damaged one. Every
-//!   byte of the tag, and the last byte of a payload, is at least two bit flips away from zero, so that the
-//!   part of an edit in a sector shared with others looks lost only if it was.
-//! - *log mark*: this many bytes of this log, whose operations end before this sequence number, and all
-//!   earlier logs in full were synced. The log exists unless it is below the log floor. A log that is missing
-//!   or ends before its mark was damaged.
-//! - *payload length*: covered by the head's own checksum, which tells an edit that is cut short by the end
-//!   of the file from a damaged one.
+//!   byte of the tag, and the last byte of a payload, is at least two bit flips away from zero. So the part
+//!   of an edit in a sector shared with others looks lost only if it was.
+//! - *log mark*: how much is synced: this many bytes of this log, whose operations end before this sequence
+//!   number, and all earlier logs in full. The log exists unless it is below the log floor. If it is missing
+//!   or ends before its mark, it was damaged.
+//! - *payload length*: covered by the head's own checksum, which tells an edit cut short by the end of the
+//!   file from a damaged one.
 //! - *fields*: in any order, each any number of times. Fields 7 to 0xfe belong to later versions. Removals
 //!   apply first; of repeated numbers the last one counts. Invalid: a smallest key or sequence number above
 //!   the largest, a key over 64 KiB, more tombstones than entries, a streak longer than the tombstones and
-//!   ranges together, or more data bytes than file bytes. A largest key is 0 for the last key of all, with
-//!   which a range without an end ends, and otherwise 1 + its length, and the key. A file number is at most
-//!   2⁶², and the sums of each count and length over all segments are below 2⁵⁶. *Format version* is that of
-//!   the segment's file, so that segments of an earlier release are found without opening them. A level is 0
-//!   to 6, or 64 + 8 × l + d for a quarantined segment, which could not be read in full and belongs to no
-//!   level: it left level l, and newer entries of its range have reached level d since, or none has gone
-//!   deeper and d is l. A sequence number is below 2⁶³, which leaves room for later ones.
+//!   ranges together, or more data bytes than file bytes. A largest key is 0 for the last key of all, where a
+//!   range without an end ends, and otherwise 1 + its length, and the key. A file number is at most 2⁶², and
+//!   the sums of each count and length over all segments are below 2⁵⁶. *Format version* belongs to the
+//!   segment's file, so that segments of an earlier release are found without opening them. A level is 0 to
+//!   6, or 64 + 8 × l + d for a quarantined segment, which could not be read in full and belongs to no level.
+//!   It left level l, and newer entries of its range have reached level d since; if none has gone deeper, d
+//!   is l. A sequence number is below 2⁶³, which leaves room for later ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta};
 use super::place::{Place, Quarantine};
@@ -65,7 +65,7 @@ use std::path::Path;
 
 pub(super) const HEADER_BYTES: usize = 44;
 const HASH_CODE_AT: usize = 20;
-/// Size of a version 1 header, which is recognized only to name its version.
+/// Size of a version 1 header, which is recognized only to report its version.
 const HEADER_BYTES_1: usize = 32;
 pub(super) const EDIT_HEAD_BYTES: usize = 16;
 /// No field is longer: a segment of two keys, a digest, and numbers of 10 bytes.
@@ -73,7 +73,7 @@ pub(super) const FIELD_BYTES_MAX: usize = 2 * MAX_KEY_BYTES + 200;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
 /// The versions that this build reads.
 pub const READS: RangeInclusive<u32> = 5..=5;
-/// The version that it writes: the last of them.
+/// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 8 + 4 + 16 + 4 && EDIT_HEAD_BYTES == 4 * 4);
 
@@ -154,7 +154,7 @@ impl EditHead {
     }
 }
 
-/// Checks that an edit can be read again.
+/// Checks that an edit can be read back.
 ///
 /// # Errors
 /// [`Error::NumbersExhausted`], [`Error::Unencodable`].
@@ -162,7 +162,7 @@ pub fn check_edit(edit: &Edit) -> Result<()> {
     edit.added.iter().map(|meta| meta.max_seq).chain(edit.last_seq).try_for_each(check_seq)?;
     edit.log_mark.map_or(Ok(()), |mark| check_next_seq(mark.next_seq))?;
     if let Some(meta) = edit.added.iter().find(|meta| !is_sound(meta)) {
-        let why = format!("what it says of segment {} contradicts itself", meta.id);
+        let why = format!("its entry for segment {} contradicts itself", meta.id);
         return Err(Error::Unencodable { what: "an edit of the manifest", why });
     }
     let ids = edit.removed.iter().copied().chain(edit.added.iter().map(|meta| meta.id));
@@ -177,7 +177,7 @@ pub fn check_edit(edit: &Edit) -> Result<()> {
 /// The bytes of one edit.
 ///
 /// # Errors
-/// Those of [`check_edit`]; [`Error::ManifestTooLarge`] when the payload exceeds 4 GiB.
+/// The errors of [`check_edit`]; [`Error::ManifestTooLarge`] when the payload exceeds 4 GiB.
 pub(super) fn encode_edit(edit: &Edit, tag: u32) -> Result<Vec<u8>> {
     check_edit(edit)?;
     frame(&encode_payload(edit), tag)

@@ -11,7 +11,7 @@ use crate::fs::{AppendFile, Fs};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Name of a manifest that is being written. One left by a crash is ignored.
+/// Name of a manifest that is being written. A leftover one is ignored.
 pub const MANIFEST_TMP: &str = "MANIFEST.tmp";
 /// The manifest is rewritten when it is longer than this, in bytes, …
 const REWRITE_BYTES: u64 = 1 << 20;
@@ -23,8 +23,8 @@ const REWRITE_FACTOR: u64 = 4;
 pub struct Manifest {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
-    /// `None` while the end of the file is unknown, and nothing may be appended: since it was opened, or
-    /// since an append failed.
+    /// `None` while the end of the file is unknown and nothing may be appended: since it was opened, or since
+    /// an append failed.
     file: Option<Box<dyn AppendFile>>,
     tag: u32,
     len: u64,
@@ -33,8 +33,7 @@ pub struct Manifest {
 }
 
 impl Manifest {
-    /// Makes `dir` a store with the state `initial`. Durable when this returns; until then, the directory is
-    /// not a store.
+    /// Makes `dir` a store with the state `initial`. Durable on return; until then, it is not a store.
     pub fn create(fs: Arc<dyn Fs>, dir: &Path, initial: &ManifestState) -> Result<Self> {
         let mut manifest = Self::unwritten(fs, dir, initial);
         manifest.rewrite(initial)?;
@@ -46,8 +45,7 @@ impl Manifest {
     }
 
     /// Opens the manifest of the store in `dir`, and writes nothing. It must be [rewritten](Self::rewrite)
-    /// before the first edit. Until then the state that was read may not be durable, so files that it does
-    /// not list must stay.
+    /// before the first edit. Until then its state may not be durable, so unlisted files must stay.
     ///
     /// Syncing the old file would not suffice: after a failed sync the kernel may serve bytes that never
     /// reached the disk, and a later sync succeeds without writing them (Rebello et al., "Can Applications
@@ -62,13 +60,12 @@ impl Manifest {
         Ok((Self::unwritten(fs, dir, &state), state))
     }
 
-    /// Appends `edit` and applies it to `state`. Durable when this returns. After an error the state is as
-    /// before, and the outcome is unknown: the edit may be found when the store is reopened, so no file of
-    /// either state may be removed (invariant I5), and the manifest must be [rewritten](Self::rewrite) before
-    /// the next edit.
+    /// Appends `edit` and applies it to `state`. Durable on return. After an error the state is as before,
+    /// and the outcome is unknown: reopening the store may find the edit. So no file of either state may be
+    /// removed (invariant I5), and the manifest must be [rewritten](Self::rewrite) before the next edit.
     pub fn append(&mut self, edit: &Edit, state: &mut ManifestState) -> Result<()> {
         let encoded = encode_edit(edit, self.tag)?;
-        let unwritten = || Error::Internal("the manifest takes no edit before it is rewritten".into());
+        let unwritten = || Error::Internal("the manifest must be rewritten before the next edit".into());
         state.check(edit).map_err(Error::Internal)?;
         let mut file = self.file.take().ok_or_else(unwritten)?;
         file.append(&encoded)?;
@@ -95,8 +92,8 @@ impl Manifest {
         self.file.is_none()
     }
 
-    /// Rewrites the manifest as one snapshot. When this returns, it durably holds `state` and nothing else,
-    /// so files that `state` does not list may be removed.
+    /// Rewrites the manifest as one snapshot. On return, it durably holds `state` and nothing else, so files
+    /// that `state` does not list may be removed.
     pub fn rewrite(&mut self, state: &ManifestState) -> Result<()> {
         self.file = None;
         let (file, len) = write_snapshot(&*self.fs, &self.dir, state)?;
@@ -107,7 +104,7 @@ impl Manifest {
     }
 }
 
-/// Reports a failed [`ManifestState::check_levels`] as damage to the manifest in `dir`. A read consults one
+/// Reports a failed [`ManifestState::check_levels`] as damage to the manifest in `dir`. A read uses one
 /// segment per sorted level; if two overlapped, it would miss existing keys.
 pub fn check_levels(state: &ManifestState, dir: &Path) -> Result<()> {
     state.check_levels().map_err(|what| overlapping_levels(&what, dir))

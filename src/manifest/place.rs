@@ -13,18 +13,17 @@ pub enum Place {
     Quarantine(Quarantine),
 }
 
-/// Where a segment in quarantine belongs in the order of ages.
+/// Where a quarantined segment belongs in the order of ages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Quarantine {
     /// The level that the segment left.
     pub left: u8,
-    /// The deepest level that newer entries of its key range may have reached since; `left` if none went
-    /// deeper.
+    /// The deepest level that newer entries of its key range may have reached; `left` if none went deeper.
     pub overtaken: u8,
 }
 
 impl Place {
-    /// The level that it is in; `None` in quarantine.
+    /// Its level; `None` in quarantine.
     pub fn level(self) -> Option<u8> {
         match self {
             Place::Level(level) => Some(level),
@@ -32,7 +31,7 @@ impl Place {
         }
     }
 
-    /// The level that it is in, or the one that it left for quarantine.
+    /// Its level, or the one that it left for quarantine.
     pub fn last_level(self) -> u8 {
         match self {
             Place::Level(level) => level,
@@ -40,7 +39,7 @@ impl Place {
         }
     }
 
-    /// What is known of its time in quarantine; `None` in a level.
+    /// What is known about its time in quarantine; `None` in a level.
     pub fn quarantine(self) -> Option<Quarantine> {
         match self {
             Place::Level(_) => None,

@@ -1,8 +1,7 @@
 //! Reads the manifest file.
 //!
-//! A last edit that was cut short by a crash never took effect; any other damage is [`Error::Corruption`].
-//! The file is read in pieces, and an edit is decoded field by field: it takes memory for what it holds, not
-//! for what its length says.
+//! A last edit cut short by a crash never took effect; any other damage is [`Error::Corruption`]. The file is
+//! read in pieces, and an edit is decoded field by field, so memory depends on contents, not on a length.
 
 use super::edit::{Edit, ManifestState};
 use super::format::{
@@ -26,7 +25,7 @@ pub fn read_state(fs: &dyn Fs, dir: &Path) -> Result<ManifestState> {
     ManifestReader::open(fs, dir)?.replay().map(|read| read.state)
 }
 
-/// A manifest that was read up to its last whole edit.
+/// A manifest read up to its last complete edit.
 pub(super) struct ReadEdits {
     pub state: ManifestState,
     /// Where the last edit begins.
@@ -53,7 +52,7 @@ impl ManifestReader {
         Ok(ManifestReader { pieces: Pieces::new(file, len), tag: 0 })
     }
 
-    /// Goes on in the manifest of a store that is known.
+    /// Continues in the manifest of a known store.
     pub fn of(header: StoreIdentity, pieces: Pieces) -> Self {
         ManifestReader { pieces, tag: tag(header) }
     }
@@ -84,7 +83,7 @@ impl ManifestReader {
         }
     }
 
-    /// The head of an edit at `at`, whatever follows it.
+    /// The head of an edit at `at`, no matter what follows it.
     pub fn head(&mut self, at: u64) -> Result<Option<EditHead>> {
         let tag = self.tag;
         Ok(EditHead::decode(self.pieces.view(at, EDIT_HEAD_BYTES)?, tag))
@@ -99,8 +98,7 @@ impl ManifestReader {
         Ok(is_sound.then_some(end))
     }
 
-    /// The edit from `at` to `end`; `None` when its payload is invalid. [`Error::UnknownCode`] for one of a
-    /// later version.
+    /// The edit from `at` to `end`; `None` if its payload is invalid. [`Error::UnknownCode`] for a later one.
     pub fn edit(&mut self, at: u64, end: u64) -> Result<Option<Edit>> {
         let path = self.pieces.path().to_path_buf();
         let (mut edit, mut at) = (Edit::default(), at + EDIT_HEAD_BYTES as u64);
@@ -123,8 +121,8 @@ impl ManifestReader {
     }
 
     /// Whether the invalid edit at `at` is the last one and was cut short by a crash: the file ends within
-    /// it, or one of its sectors was lost. If its head is damaged, its end is unknown, but no valid head may
-    /// follow it, and the file goes no further than one edit.
+    /// it, or one of its sectors was lost. If its head is damaged, its end is unknown; then no valid head may
+    /// follow it, and the file may have at most one more edit's length.
     fn was_cut_short(&mut self, at: u64) -> Result<bool> {
         let rest = self.pieces.len().saturating_sub(at);
         match self.head(at)? {
@@ -146,7 +144,7 @@ impl ManifestReader {
         while from < len {
             let view = self.pieces.view(from, 2 * SECTOR_BYTES)?;
             let to_boundary = SECTOR_BYTES - (from % SECTOR_BYTES as u64) as usize;
-            // Whole sectors, but for what the file ends with.
+            // Whole sectors, except at the end of the file.
             let whole = match view.len().checked_sub(to_boundary) {
                 Some(more) if from + (view.len() as u64) < len => view.len() - more % SECTOR_BYTES,
                 _ => view.len(),
@@ -160,7 +158,7 @@ impl ManifestReader {
         Ok(false)
     }
 
-    /// Whether a valid head begins anywhere from `at` on, or behind a hole, where nobody looks.
+    /// Whether a valid head begins anywhere from `at` on, or may begin after a hole, which is not searched.
     fn may_have_head_after(&mut self, mut at: u64) -> Result<bool> {
         let (tag, mark) = (self.tag, self.tag.to_le_bytes());
         while at + (EDIT_HEAD_BYTES as u64) <= self.pieces.len() {

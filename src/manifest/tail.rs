@@ -1,11 +1,10 @@
-//! Reads a manifest that another process writes: all of it at first, and from then on the edits that were
-//! appended.
+//! Reads a manifest that another process writes: all of it first, then each edit as it is appended.
 //!
-//! 1. A manifest is only appended to, until another file replaces it. It is the one that was read if it has
-//!    the same file number, and the same heads of the first and of the last edit that was read, which have
-//!    the checksums of these edits: numbers of files are used again.
-//! 2. An edit that is not complete is not there yet. If anything else does not fit, or nothing was appended,
-//!    the whole file is read again, which tells what that means.
+//! 1. A manifest is only appended to, until another file replaces it. It is the same file if it has the same
+//!    file number, and the same heads of the first and the last edit read, including their checksums: file
+//!    numbers are reused.
+//! 2. An incomplete edit does not exist yet. If anything else does not fit, or nothing was appended, the
+//!    whole file is read again to find out why.
 
 use super::edit::ManifestState;
 use super::format::{EDIT_HEAD_BYTES, HEADER_BYTES};
@@ -20,7 +19,7 @@ const BEGINNING_BYTES: usize = HEADER_BYTES + EDIT_HEAD_BYTES;
 /// The manifest of a store in another process.
 #[derive(Default)]
 pub struct ManifestTail {
-    /// `None` if the whole file is to be read.
+    /// `None` if the whole file has to be read.
     read: Option<ReadSoFar>,
 }
 
@@ -37,10 +36,10 @@ struct ReadSoFar {
 }
 
 impl ManifestTail {
-    /// The state that the manifest in `dir` has now. `stamp` is its stamp, taken before this call.
+    /// The current state of the manifest in `dir`. `stamp` is its stamp, taken before this call.
     ///
     /// # Errors
-    /// Those of [`read_state`](super::read_state). The next call then reads the whole file.
+    /// The errors of [`read_state`](super::read_state). The next call then reads the whole file.
     pub fn read(&mut self, fs: &dyn Fs, dir: &Path, stamp: Option<Stamp>) -> Result<&ManifestState> {
         let file = stamp.map(|stamp| stamp.file);
         let known = self.read.take().filter(|read| read.file.is_some() && read.file == file);

@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per
 /// chunk. The first chunk is small, so that a short range stays cheap; each further one is twice as large.
 const FIRST_CHUNK: usize = 8;
-/// The first one after a seek, which may want no more than one.
+/// The first one after a seek, which may need only one.
 const SEEK_CHUNK: usize = 2;
 const LAST_CHUNK: usize = 128;
 

@@ -6,14 +6,13 @@ use crate::sync::atomic::{AtomicUsize, Ordering as Memory};
 
 /// The filter is sized for entries of this many bytes, overhead included, …
 const FILTER_BYTES_PER_ENTRY: u64 = 256;
-/// … at this many bits each: 0.08 % false positives. Entries half as long get half the bits, which is still 1
-/// %.
+/// … at this many bits each: 0.08 % false positives. Entries half as long get half the bits: still only 1 %.
 const FILTER_BITS_PER_KEY: f64 = 16.0;
 /// Number of entries beyond which a filter no longer grows (128 MiB of filter).
 const FILTER_KEYS_MAX: u64 = 1 << 26;
 
-/// The filter of a memtable. Whoever holds only that keeps neither the entries in memory nor, once the
-/// memtable is gone, those of a large filter. A filter denies all keys then: only an answer that was given
+/// The filter of a memtable. Holding only the filter keeps neither the entries in memory nor, once the
+/// memtable is gone, the memory of a large filter. The filter then denies all keys: only an answer given
 /// while the memtable existed counts (I1).
 pub struct MemtableFilter {
     keys: AtomicBloom,
@@ -34,7 +33,7 @@ impl MemtableFilter {
         self.keys.insert(hash);
     }
 
-    /// Counts the memory of an entry that was added.
+    /// Counts the memory of an added entry.
     #[inline]
     pub(super) fn count(&self, bytes: usize) {
         self.bytes.fetch_add(bytes, Memory::Relaxed);
@@ -52,14 +51,14 @@ impl MemtableFilter {
         self.keys.probe(hash) == Verdict::Absent
     }
 
-    /// Whether there is no entry that readers may see. Spares an empty memtable its filter probe.
+    /// Whether there is no entry that readers may see. Saves the filter probe of an empty memtable.
     #[inline]
     pub fn is_unused(&self) -> bool {
         self.entry_bytes() == 0 // Set by the first insert, before readers may see the entry.
     }
 
-    /// Gives the memory back, for a memtable that is gone. Threads that keep the filter may go on to ask it,
-    /// but must not believe it.
+    /// Gives the memory back after the memtable is gone. Threads that keep the filter may still probe it, but
+    /// must not rely on it.
     pub(super) fn retire(&self) {
         self.keys.clear();
     }

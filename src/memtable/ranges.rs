@@ -1,10 +1,10 @@
 //! The range tombstones of a memtable: an append-only list that readers search while the writer adds to it.
 //!
-//! 1. Tombstones are kept in *sets* of 2ⁿ in the order of their sequence numbers. Two sets of one size become
-//!    one of twice the size, as in a binary counter, so there are few sets, and adding costs O(log n)
-//!    amortised (Bentley and Saxe, "Decomposable searching problems", 1980).
-//! 2. A set tells for each key only its newest tombstone. A reader of an older sequence number skips the
-//!    newer sets, and in the one set that has both it asks the two sets that it was made of.
+//! 1. Tombstones are kept in *sets* of 2ⁿ, ordered by sequence number. Two sets of one size become one of
+//!    twice the size, as in a binary counter. So there are few sets, and adding costs O(log n) amortised
+//!    (Bentley and Saxe, "Decomposable searching problems", 1980).
+//! 2. A set gives only the newest tombstone of each key. A reader of an older sequence number skips newer
+//!    sets. In the one set that spans its number, it searches the two sets that it was made of.
 //! 3. A new list replaces the old one, so a reader keeps the list that it has loaded.
 
 use crate::key::Seq;
@@ -12,16 +12,16 @@ use crate::ranges::{RangeTombstones, Span};
 use crate::sync::ArcSwap;
 use std::sync::Arc;
 
-/// The range tombstones of one moment, in the order of their sequence numbers.
+/// The range tombstones of one moment, ordered by sequence number.
 #[derive(Default)]
 pub struct RangeList {
     sets: Vec<Arc<RangeSet>>,
 }
 
-/// Some range tombstones that follow one another.
+/// Some consecutive range tombstones.
 struct RangeSet {
     tombstones: RangeTombstones,
-    /// How many.
+    /// Their number.
     count: usize,
     oldest: Seq,
     newest: Seq,
@@ -77,7 +77,7 @@ impl RangeList {
         newest
     }
 
-    /// Narrows a span around `key` to where the tombstones up to `seq` are the same, and adds them to it.
+    /// Narrows a span around `key` to where the tombstones up to `seq` stay the same, and adds them to it.
     pub fn narrow(&self, key: &[u8], seq: Seq, span: &mut Span) {
         self.visit(seq, |tombstones| tombstones.narrow(key, span));
     }
@@ -98,7 +98,7 @@ impl MemtableRanges {
         MemtableRanges { list: ArcSwap::from_pointee(RangeList::default()) }
     }
 
-    /// Adds a tombstone that is newer than all others. Only one thread at a time may do so.
+    /// Adds a tombstone that is newer than all others. Only one thread at a time may call it.
     pub fn add(&self, tombstones: RangeTombstones, seq: Seq) {
         let list = self.list.load().with(tombstones, seq);
         self.list.store(Arc::new(list));

@@ -1,4 +1,4 @@
-//! The skiplist behind its filter.
+//! The skiplist and its filter.
 
 use super::entry_order::{MemKey, Position, Search, head_of};
 use super::filter::MemtableFilter;
@@ -12,10 +12,10 @@ use crossbeam_skiplist::SkipMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Memory of an entry besides its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16 for
-/// a mean tower (two pointers), and the allocator's header and rounding.
+/// Memory of an entry apart from its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16
+/// for a mean tower (two pointers), and the allocator's header and rounding.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
-/// Memory of a range tombstone besides its keys: up to two steps in each of up to 20 sets.
+/// Memory of a range tombstone apart from its keys: up to two steps in each of up to 20 sets.
 const RANGE_OVERHEAD_BYTES: usize = 2 << 10;
 
 /// The recent writes of one log.
@@ -23,7 +23,7 @@ pub struct Memtable {
     pub(super) map: SkipMap<MemKey, ()>,
     filter: Arc<MemtableFilter>,
     ranges: MemtableRanges,
-    /// Bytes of the range tombstones, as a segment stores them at most.
+    /// Bytes of the range tombstones, at most, as stored in a segment.
     range_bytes: AtomicUsize,
     tombstones: AtomicUsize,
     last_seq: AtomicU64,
@@ -56,7 +56,7 @@ impl Memtable {
     /// Adds one operation. `data` is the key, immediately followed by the value; `hash` is the key's hash.
     ///
     /// The hash enters the filter before the entry enters the skiplist, and the caller publishes the sequence
-    /// number after both, so that a reader that may see the entry finds its bits set (I1).
+    /// number after both. So a reader that may see the entry finds its bits set (I1).
     pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
         let prefix = head_of(data.get(..key_len).unwrap_or_default());
@@ -87,7 +87,7 @@ impl Memtable {
         self.range_bytes() > 0
     }
 
-    /// Bytes of the range tombstones, as a segment stores them at most.
+    /// Bytes of the range tombstones, at most, as stored in a segment.
     #[inline]
     pub fn range_bytes(&self) -> usize {
         self.range_bytes.load(Memory::Acquire)
@@ -98,8 +98,7 @@ impl Memtable {
         self.ranges.load()
     }
 
-    /// Adds the hash of a prefix to the filter, before the [`insert`](Self::insert) of a key that has it
-    /// (I1).
+    /// Adds the hash of a prefix to the filter, before the [`insert`](Self::insert) of a key with it (I1).
     pub fn insert_prefix(&self, hash: u64) {
         self.filter.insert(hash);
     }
@@ -142,7 +141,7 @@ impl Memtable {
         self.map.is_empty() && !self.has_ranges()
     }
 
-    /// Leaves out the sequence numbers up to `seq`: they belong to no entry.
+    /// Skips the sequence numbers up to `seq`: they belong to no entry.
     pub fn skip(&self, seq: Seq) {
         self.last_seq.fetch_max(seq, Memory::Relaxed);
     }

@@ -9,7 +9,7 @@ use std::ops::Bound;
 /// A part of a segment that cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum DamagedPart {
-    /// Data blocks; `None` if an index partition is damaged, so that nothing tells how many.
+    /// Data blocks; `None` if an index partition is damaged, so that their number is unknown.
     Blocks(Option<u64>),
     /// All of it.
     Segment,
@@ -20,17 +20,17 @@ pub enum DamagedPart {
 /// What a walk could not read.
 #[derive(Debug, Clone)]
 pub struct Damage {
-    /// Why not.
+    /// The reason.
     pub error: Error,
-    /// Where it begins in the file.
+    /// The offset where it begins in the file.
     pub offset: u64,
     /// The segment.
     pub segment: FileId,
-    /// What of it.
+    /// The part that cannot be read.
     pub part: DamagedPart,
-    /// Where the keys begin that it may hold or delete.
+    /// The lower bound of the keys that it may hold or delete.
     pub from: Bound<Vec<u8>>,
-    /// The last one of them.
+    /// The last of these keys.
     pub up_to: Vec<u8>,
     /// The largest sequence number that it may have.
     pub newest: Seq,

@@ -1,11 +1,10 @@
-//! What a walk that skips damage hides: rows that may have been overwritten or deleted by what it cannot read
-//! (I6).
+//! What a walk that skips damage hides: rows that the unreadable parts may have overwritten or deleted (I6).
 //!
-//! 1. What cannot be read of a segment has keys between two bounds, and no entry newer than the segment's
-//!    newest. It counts as a range tombstone of that number there, so that every older row is hidden. A newer
-//!    row is certain.
-//! 2. If the range tombstones of a segment cannot be read, that goes for all keys from its smallest to its
-//!    largest one, its own included.
+//! 1. An unreadable part of a segment has keys between two bounds, and no entry newer than the segment's
+//!    newest. It counts as a range tombstone with that sequence number, so every older row there is hidden. A
+//!    newer row is certain.
+//! 2. If the range tombstones of a segment cannot be read, the same applies to all keys from its smallest to
+//!    its largest, including its own.
 //! 3. A source meets damage when it moves to where the damage begins, in the direction of the walk. So no row
 //!    that it makes doubtful was seen before.
 
@@ -25,22 +24,22 @@ use std::ops::Bound;
 pub(crate) struct Doubts {
     skipped: Skipped,
     direction: Direction,
-    /// Those that the walk has not left behind.
+    /// The damage that the walk has not passed yet.
     zones: Vec<Zone>,
     /// The segments whose range tombstones are known to be unreadable.
     unranged: BTreeSet<FileId>,
 }
 
-/// Keys of which entries older than `seq` are doubtful.
+/// Keys whose entries older than `seq` are doubtful.
 #[derive(PartialEq, Eq)]
 struct Zone {
     start: Vec<u8>,
-    /// The key behind the last one.
+    /// The key after the last one.
     end: Vec<u8>,
     seq: Seq,
 }
 
-/// Whether a walk may go on after the error: bytes cannot be read, and trying again would not help.
+/// Whether a walk may continue after the error: bytes cannot be read, and trying again would not help.
 pub(crate) fn may_skip(error: &Error) -> bool {
     Remedy::of(error) == Remedy::Quarantine
 }
@@ -68,8 +67,8 @@ impl Doubts {
         self.skipped.add(damage);
     }
 
-    /// Narrows a span around `key` to where the doubts and the range tombstones of segments are the same, and
-    /// adds them to it.
+    /// Narrows a span around `key` to where the doubts and the range tombstones of segments stay the same,
+    /// and adds them to it.
     pub fn narrow(&mut self, live: &LiveSet, key: &[u8], span: &mut Span) -> Result<()> {
         let direction = self.direction;
         self.zones.retain(|zone| match direction {
@@ -110,7 +109,7 @@ impl Zone {
     }
 }
 
-/// The key behind `key`, longer than any if `key` is as long as keys can be.
+/// The key after `key`, longer than any if `key` is as long as keys can be.
 fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }

@@ -1,7 +1,7 @@
 //! The search for the lead: it starts at the next entry and doubles its steps.
 
-/// How many of the numbers from 1 to `most` satisfy `holds`, which the first ones do and the others do not.
-/// Cheap where the answer is 0 or `most`.
+/// How many of the numbers from 1 to `most` satisfy `holds`, which is true up to some number and false after
+/// it. Cheap where the answer is 0 or `most`.
 #[inline]
 pub(super) fn count_leading(most: usize, holds: impl Fn(usize) -> bool) -> usize {
     if most == 0 || !holds(1) {

@@ -1,9 +1,9 @@
-//! The sources of a merge, each of which moves on by itself.
+//! The sources of a merge, each of which advances by itself.
 //!
-//! 1. Where the mask allows it, a source goes on behind what it cannot read.
+//! 1. Where the mask allows it, a source continues past what it cannot read.
 //! 2. A walk need not meet every entry that a range tombstone hides. After a few hidden entries, each source
-//!    with segments that have nothing newer than the tombstone moves past them at once, up to the end of the
-//!    range. The others go on step by step.
+//!    whose segments have nothing newer than the tombstone moves past them at once, up to the end of the
+//!    range. The others advance step by step.
 
 use super::damage::Damage;
 use super::range_mask::RangeMask;
@@ -51,8 +51,7 @@ impl Inputs {
         }
     }
 
-    /// Moves an input to its next entry, behind what cannot be read if the mask allows it; `false` at its
-    /// end.
+    /// Moves an input to its next entry, past what cannot be read if the mask allows it; `false` at its end.
     #[inline]
     pub fn advance(&mut self, index: usize) -> Result<bool> {
         match self.all[index].advance() {
@@ -61,7 +60,7 @@ impl Inputs {
         }
     }
 
-    /// Whether all keys of the damage are behind the end of the walk.
+    /// Whether all keys of the damage are beyond the end of the walk.
     fn is_beyond(&self, damage: &Damage) -> bool {
         match (self.direction, &damage.from, &self.end) {
             (Direction::Reverse, ..) => !self.is_within(damage.up_to.as_slice().into()),
@@ -92,8 +91,7 @@ impl Inputs {
         }
     }
 
-    /// Moves an input past the entries of `here` and, if it has nothing newer than `deleted` before the edge,
-    /// up to there.
+    /// Moves an input past `here`, and up to the edge if it has nothing newer than `deleted` before that.
     pub fn pass(&mut self, index: usize, here: &[u8], edge: &Bound<Vec<u8>>, deleted: Seq) -> Result<bool> {
         let Some(input) = self.all.get_mut(index) else { return Ok(false) };
         let is_here = input.source.is_open() && input.source.key().cmp_bytes(here).is_eq();

@@ -1,16 +1,15 @@
 //! K-way merge of memtables and sorted runs: each key once, its newest entry, in key order or backwards.
 //!
-//! 1. Every source is at its next entry, or before a segment that it has not opened: then it counts as being
-//!    at that segment's bound.
-//! 2. A binary heap orders the sources by (key, unopened first, newest first). Its top, once opened, is the
-//!    current entry.
+//! 1. Every source is at its next entry, or before a segment that it has not opened. Then its position is
+//!    that segment's bound.
+//! 2. A heap orders sources by (key, unopened first, newest first). Once opened, its top is the current
+//!    entry.
 //! 3. The *lead* is the number of further entries in the top's block that precede the entries of all other
 //!    sources. They follow without comparisons. A search that starts at the next entry and doubles its steps
 //!    finds the lead.
-//! 4. After the lead, advance every other source at the same key (their entries are older), then the top
-//!    itself.
+//! 4. After the lead, advance every other source at the same key (their entries are older), then the top.
 //!
-//! Sources may come in any order: sequence numbers decide which entry is the newest.
+//! Sources may come in any order: sequence numbers decide which entry is newest.
 
 mod damage;
 mod doubts;
@@ -35,8 +34,8 @@ pub use run_walk::{RunWalk, begins, reaches};
 pub use skipped::{Skipped, SkippedKeys};
 pub use source::MergeSource;
 
-/// How many entries that the same range tombstones hide a walk meets before it tries to pass them at once.
-/// Further attempts at the same ones are rarer and rarer.
+/// How many entries hidden by the same range tombstones a walk meets before it tries to pass them at once.
+/// Further attempts at the same ones become rarer.
 const HIDDEN_STREAK: u32 = 16;
 
 /// Walks the merged entries. Starts before the first one.
@@ -52,8 +51,8 @@ pub struct MergeCursor {
 }
 
 impl MergeCursor {
-    /// Merges `sources`, all of which walk in `direction`, up to `end`. The mask tells which entries are not
-    /// [visible](Self::is_visible).
+    /// Merges `sources`, all of which walk in `direction`, up to `end`. The mask decides which entries are
+    /// not [visible](Self::is_visible).
     pub fn new(
         sources: Vec<MergeSource>,
         direction: Direction,
@@ -87,8 +86,7 @@ impl MergeCursor {
         if self.step_put() { Ok(true) } else { self.find_next() }
     }
 
-    /// The rest of [`advance_visible`](Self::advance_visible). Out of line, so that its usual case is short
-    /// in each caller.
+    /// The rest of [`advance_visible`](Self::advance_visible). Out of line, to keep callers short.
     #[inline(never)]
     fn find_next(&mut self) -> Result<bool> {
         let found = self.advance()?;
@@ -96,7 +94,7 @@ impl MergeCursor {
     }
 
     /// Moves to the first row that a reader sees at or after `key`, which must not precede the current entry.
-    /// Sources that are there or beyond stay where they are.
+    /// Sources that are already there or beyond stay where they are.
     pub fn seek_ahead(&mut self, key: &[u8]) -> Result<bool> {
         while let Some(&top) = self.heap.first() {
             let source = &mut self.inputs.all[top].source;
@@ -110,15 +108,15 @@ impl MergeCursor {
         self.find_visible(found)
     }
 
-    /// Moves on from an entry, if one was `found`, until a reader sees it.
+    /// Advances from an entry, if one was `found`, until a reader sees it.
     #[inline]
     fn find_visible(&mut self, mut found: bool) -> Result<bool> {
         let (mut hidden, mut span) = (0u32, None);
         while found && !self.is_visible()? {
-            let is_hidden = self.kind() == EntryKind::Put; // Only then the mask was asked for this key.
+            let is_hidden = self.kind() == EntryKind::Put; // The mask was checked for this key only then.
             let now = self.inputs.mask.as_ref().map(|mask| mask.spans());
             if span != now {
-                (hidden, span) = (0, now); // Each range of many is passed after as few entries as the first.
+                (hidden, span) = (0, now); // Each of many ranges is passed after as few entries as the first.
             }
             hidden += u32::from(is_hidden);
             found = if is_hidden && hidden >= HIDDEN_STREAK && hidden.is_power_of_two() {
@@ -170,8 +168,8 @@ impl MergeCursor {
         self.advance_top()
     }
 
-    /// Moves to the next entry if it is in the lead, and known without a look at it to be a row that readers
-    /// see. `false` says nothing about the next entry.
+    /// Moves to the next entry if it is in the lead, and known to be a visible row without looking at it.
+    /// `false` says nothing about the next entry.
     #[inline]
     fn step_put(&mut self) -> bool {
         let Some(top) =
@@ -187,7 +185,7 @@ impl MergeCursor {
         is_put
     }
 
-    /// Moves over at most `most` entries of the lead, all of them puts, at once. Returns how many; 0 says
+    /// Moves over at most `most` entries of the lead at once, all of them puts. Returns how many; 0 says
     /// nothing about the next entry.
     #[inline]
     pub fn skip_puts(&mut self, most: usize) -> usize {
@@ -219,8 +217,7 @@ impl MergeCursor {
         self.settle()
     }
 
-    /// Opens the segment that is next, if one is, and finds the lead. Returns whether there is an entry
-    /// within the end.
+    /// Opens the next segment, if due, and finds the lead. Returns whether an entry is within the end.
     fn settle(&mut self) -> Result<bool> {
         while !self.heap.is_empty() && !self.input(0).source.is_open() {
             self.advance_at(0)?;
@@ -270,7 +267,7 @@ impl MergeCursor {
         &self.inputs.all[self.heap[at]]
     }
 
-    /// Advances the source at position `at` of the heap and restores the heap order.
+    /// Advances the source at heap position `at` and restores the heap order.
     fn advance_at(&mut self, at: usize) -> Result<()> {
         let index = self.heap[at];
         if !self.inputs.advance(index)? {
@@ -332,7 +329,7 @@ impl MergeCursor {
     /// Whether readers see the entry at the current position: it is a put, and no range tombstone deletes it.
     ///
     /// # Errors
-    /// Those of reading range tombstones.
+    /// The errors of reading range tombstones.
     #[inline]
     pub fn is_visible(&mut self) -> Result<bool> {
         match self.kind() {

@@ -1,5 +1,5 @@
 //! What hides entries of a merge: range tombstones are not entries, so the merge does not meet them. They
-//! count whether or not a filter denies the keys that they delete (I9).
+//! count even if a filter denies the keys that they delete (I9).
 
 use super::damage::Damage;
 use super::doubts::{Doubts, may_skip};
@@ -18,9 +18,9 @@ pub struct RangeMask {
     memtables: Vec<Arc<RangeList>>,
     live: Arc<LiveSet>,
     seq: Seq,
-    /// The neighbourhood of the last key, once there was one.
+    /// The neighbourhood of the last key, once there is one.
     span: Option<Span>,
-    /// How many neighbourhoods there were.
+    /// The number of neighbourhoods so far.
     spans: u64,
     key: Vec<u8>,
     /// Only if the walk skips damage.
@@ -28,8 +28,8 @@ pub struct RangeMask {
 }
 
 impl RangeMask {
-    /// The range tombstones of these memtables and segments up to number `seq`. With `skipped`, the walk goes
-    /// on behind damage, which is added to that.
+    /// The range tombstones of these memtables and segments up to number `seq`. With `skipped`, the walk
+    /// continues past damage and adds it there.
     pub fn new(
         memtables: Vec<Arc<RangeList>>,
         live: Arc<LiveSet>,
@@ -43,7 +43,7 @@ impl RangeMask {
     /// Whether an entry of the key is deleted.
     ///
     /// # Errors
-    /// Those of reading the range tombstones.
+    /// The errors of reading the range tombstones.
     #[inline]
     pub(super) fn hides(&mut self, key: SplitKey<'_>, seq: Seq) -> Result<bool> {
         match &self.span {
@@ -52,14 +52,14 @@ impl RangeMask {
         }
     }
 
-    /// How often the keys around the last one were other ones than before: those that the same range
+    /// How often the neighbourhood of the last key has changed: the keys around it that the same range
     /// tombstones delete.
     pub(super) fn spans(&self) -> u64 {
         self.spans
     }
 
-    /// Where a walk goes on behind the keys around the last one that the same range tombstones delete, and
-    /// the number below which entries of these keys are deleted. Unbounded if there is nothing behind them.
+    /// Where a walk continues after the neighbourhood of the last key, and the number below which entries
+    /// there are deleted. Unbounded if nothing comes after it.
     pub(super) fn edge(&self, direction: Direction) -> Option<(Bound<Vec<u8>>, Seq)> {
         let span = self.span.as_ref()?;
         let edge = match direction {
@@ -70,12 +70,12 @@ impl RangeMask {
         Some((edge, span.seq))
     }
 
-    /// Whether the walk goes on behind what cannot be read for this error.
+    /// Whether the walk continues past what cannot be read, given this error.
     pub(super) fn may_skip(&self, error: &Error) -> bool {
         self.doubts.is_some() && may_skip(error)
     }
 
-    /// Takes note of what the walk goes on behind: entries that it may overwrite or delete are hidden.
+    /// Records what the walk continues past: entries that it may overwrite or delete are hidden.
     pub(super) fn skip(&mut self, damage: Damage) {
         self.span = None;
         if let Some(doubts) = &mut self.doubts {

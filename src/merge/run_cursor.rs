@@ -1,4 +1,4 @@
-//! Walking the segments of a sorted run, which are opened one after another.
+//! Walks the segments of a sorted run, opened one after another.
 
 use super::damage::Damage;
 use super::run_walk::RunWalk;
@@ -15,22 +15,21 @@ use std::sync::Arc;
 pub struct RunCursor {
     segments: RunWalk,
     pub(super) at: RunPosition,
-    /// While before a segment: precedes or equals, in the direction of the walk, every key that the walk
-    /// meets in it.
+    /// Before a segment: precedes or equals, in the walk's direction, every key that the walk meets in it.
     pub(super) first: Vec<u8>,
     direction: Direction,
     /// Where the walk begins in its first segment.
     start: Bound<Vec<u8>>,
-    /// No segment of this walk was opened yet.
+    /// No segment of this walk is open yet.
     is_first: bool,
     access: Access,
-    /// Bytes of blocks in the segments behind.
+    /// Bytes of blocks in the segments already passed.
     walked: u64,
-    /// Of the walk before a seek, for its block and its buffers.
+    /// From the walk before a seek, for its block and its buffers.
     kept: Option<SegmentCursor>,
 }
 
-/// Where in a run its cursor is.
+/// The cursor's position in a run.
 #[expect(clippy::large_enum_variant, reason = "one for each run, almost always the large one")]
 pub(super) enum RunPosition {
     /// Before the first segment or after the last.
@@ -40,7 +39,7 @@ pub(super) enum RunPosition {
 }
 
 impl RunCursor {
-    /// Walks `segments`, which are at the start of the walk already, from `start`.
+    /// Walks `segments`, which are already at the start of the walk, from `start`.
     pub fn new(segments: RunWalk, direction: Direction, start: Bound<&[u8]>, access: Access) -> Self {
         RunCursor {
             segments,
@@ -72,7 +71,7 @@ impl RunCursor {
         (self.direction, self.is_first, self.walked) = (direction, true, 0);
     }
 
-    /// Where a walk at `key` can go on if all entries before `edge` that are older than `seq` are deleted:
+    /// Where a walk at `key` can continue if all entries before `edge` that are older than `seq` are deleted:
     /// beyond all segments without newer ones. `None` if that is no progress.
     pub(super) fn newer_from(
         &self,
@@ -91,8 +90,8 @@ impl RunCursor {
         is_ahead.then(|| Bound::Included(newer.to_vec()))
     }
 
-    /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns
-    /// that; or the error, if it is not about a segment.
+    /// After an error, makes the next [`advance`](Self::advance) continue past what cannot be read. Returns
+    /// that, or the error if it is not about a segment.
     pub(super) fn pass_damage(&mut self, error: Error) -> Result<Damage> {
         let Some(segment) = self.segments.current() else { return Err(error) };
         match &mut self.at {

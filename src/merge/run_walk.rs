@@ -7,10 +7,10 @@ use crate::segment::{SegmentFile, SegmentSummary};
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
-/// Walks segments with disjoint ranges, in order of their keys.
+/// Walks segments with disjoint ranges, in key order.
 pub struct RunWalk {
     run: Run,
-    /// Those of the run that belong to the walk.
+    /// The segments of the run that belong to the walk.
     within: Range<usize>,
     left: Range<usize>,
     direction: Direction,
@@ -47,7 +47,7 @@ impl RunWalk {
         RunWalk { run: Run::Level(live, level), left: within.clone(), within, direction }
     }
 
-    /// These segments, in order of their keys.
+    /// These segments, in key order.
     pub fn of(segments: Vec<LiveSegment>, direction: Direction) -> Self {
         let within = 0..segments.len();
         RunWalk { run: Run::Listed(segments), left: within.clone(), within, direction }

@@ -11,31 +11,31 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 /// What ranges have skipped because it cannot be read: see
-/// [`Range::skip_damaged`](crate::Range::skip_damaged). Clones share what they hold. It grows with the
-/// damage; [`take_keys`](Self::take_keys) empties it, also while a range goes on.
+/// [`Range::skip_damaged`](crate::Range::skip_damaged). Clones share their contents. It grows with the
+/// damage; [`take_keys`](Self::take_keys) empties it, even during a range.
 #[derive(Clone, Default)]
 pub struct Skipped(Arc<Mutex<BTreeMap<Stretch, Damage>>>);
 
-/// Keys that a range has skipped: blocks that follow each other, or a whole segment.
+/// Keys that a range has skipped: consecutive blocks, or a whole segment.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct SkippedKeys {
-    /// Why: names the file, the offset and the keys.
+    /// The reason, with the file, the offset and the keys.
     pub error: Error,
-    /// The keys that may be missing from the range. Whether there are any, nothing tells. They can be given
-    /// to [`Db::range`](crate::Db::range), or to [`Db::delete_range`](crate::Db::delete_range) before they
-    /// are written anew.
+    /// The keys that may be missing from the range. There may be none. Pass them to
+    /// [`Db::range`](crate::Db::range), or to [`Db::delete_range`](crate::Db::delete_range) before you write
+    /// them again.
     pub keys: (Bound<Vec<u8>>, Bound<Vec<u8>>),
-    /// How many blocks cannot be read; `None` if nothing tells.
+    /// How many blocks cannot be read; `None` if unknown.
     pub blocks: Option<u64>,
 }
 
 /// The segment, whether its range tombstones are meant, and the last of the keys. So neighbours in a segment
-/// are neighbours in order.
+/// are neighbours in this order.
 type Stretch = (FileId, bool, Vec<u8>);
 
 impl Skipped {
-    /// Nothing yet.
+    /// Empty.
     pub fn new() -> Self {
         Skipped::default()
     }
@@ -45,18 +45,18 @@ impl Skipped {
         lock(&self.0).is_empty()
     }
 
-    /// What was skipped, by file and then by key. Blocks that follow each other count once, also if both ends
-    /// of a range have met them.
+    /// What was skipped, by file and then by key. Consecutive blocks count once, even if both ends of a range
+    /// have met them.
     pub fn keys(&self) -> Vec<SkippedKeys> {
         lock(&self.0).values().cloned().map(SkippedKeys::from).collect()
     }
 
-    /// [`keys`](Self::keys), which are then forgotten.
+    /// Returns [`keys`](Self::keys) and clears them.
     pub fn take_keys(&self) -> Vec<SkippedKeys> {
         std::mem::take(&mut *lock(&self.0)).into_values().map(SkippedKeys::from).collect()
     }
 
-    /// Adds to what was skipped, unless it is there already.
+    /// Adds to what was skipped, unless already there.
     pub(crate) fn add(&self, mut damage: Damage) {
         let place =
             |damage: &Damage| (damage.segment, damage.part == DamagedPart::Ranges, damage.up_to.clone());
@@ -93,7 +93,7 @@ impl Damage {
     }
 }
 
-/// Blocks, and those that follow them.
+/// Blocks, and the ones that follow them.
 fn joined(first: Damage, behind: Damage) -> Damage {
     let part = match (first.part, behind.part) {
         (DamagedPart::Blocks(a), DamagedPart::Blocks(b)) => DamagedPart::Blocks(a.zip(b).map(|(a, b)| a + b)),
@@ -102,7 +102,7 @@ fn joined(first: Damage, behind: Damage) -> Damage {
     Damage { part, up_to: behind.up_to, ..first }
 }
 
-/// The key of a lower bound, and whether it is left out.
+/// The key of a lower bound, and whether it is excluded.
 fn start_of(from: &Bound<Vec<u8>>) -> (&[u8], bool) {
     match from {
         Bound::Included(key) => (key, false),

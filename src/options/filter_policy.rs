@@ -34,8 +34,7 @@ impl FilterPolicy {
     }
 
     /// The least memory with which a lookup of a missing key meets at most this many false positives on
-    /// average, over all runs (0 to 1, exclusive). The widest filters give 0.0015 % per run; a lower rate
-    /// gets those.
+    /// average, in all runs (0 to 1, exclusive). The widest filters give 0.0015 % per run, the minimum.
     pub const fn target_fpr(rate: f64) -> Self {
         FilterPolicy { objective: Objective::SumFpr(rate) }
     }

@@ -38,7 +38,7 @@ pub struct Options {
     pub(crate) compression: Compression,
     pub(crate) durability: Durability,
     pub(crate) filter_policy: FilterPolicy,
-    /// An error is that of opening.
+    /// An error is returned at opening.
     pub(crate) prefixes: Result<PrefixSet, crate::filter::Error>,
     pub(crate) key_hash: KeyHash,
     pub(crate) residency: Residency,
@@ -49,7 +49,7 @@ pub struct Options {
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) follow: bool,
-    /// Whether there are files of segments. A guard's image has only those of filters.
+    /// Whether there are segment files. A guard's image only has filter files.
     pub(crate) has_segments: bool,
     pub(crate) mode: Option<u32>,
     pub(crate) fs: Arc<dyn Fs>,
@@ -89,10 +89,10 @@ impl Options {
     }
 
     /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. Up to a quarter of it holds parts of
-    /// the indexes, and up to another the range tombstones of segments, which may always take 1 MiB, or as
-    /// much as those of one segment. 0 turns it off: then parts of the indexes take up to 64 MiB, so that a
-    /// found key reads one block, and no other block is kept. Besides, a thread that reads keeps the memory
-    /// of up to 16 evicted blocks of at most 32 KiB for the blocks that it reads next.
+    /// the indexes. Up to another quarter holds the range tombstones of segments, which may always take 1
+    /// MiB, or as much as one segment's. 0 turns it off: then parts of the indexes take up to 64 MiB, so that
+    /// a found key reads one block, and no other block is kept. In addition, a reading thread keeps the
+    /// memory of up to 16 evicted blocks of at most 32 KiB for the blocks that it reads next.
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = bytes;
         self
@@ -136,15 +136,14 @@ impl Options {
         self
     }
 
-    /// The prefixes of keys that filters learn beside the keys, so that a [`prefix`](crate::Db::prefix) or a
-    /// range within one prefix skips every memtable and segment that has no such key. Default none; up to 8
-    /// different ones, in any order.
+    /// The prefixes of keys that filters hold in addition to the keys, so that a
+    /// [`prefix`](crate::Db::prefix) or a range within one prefix skips every memtable and segment that has
+    /// no such key. Default none; up to 8 different ones, in any order.
     ///
     /// Each distinct prefix of a segment takes as many filter bits as a key, and [`FilterPolicy`] counts
-    /// both. Nothing is stored but the prefixes in the filters: filters that were built with other extractors
-    /// still serve keys, and deny no prefix until a compaction or
-    /// [`rebuild_filters`](crate::Db::rebuild_filters) replaces them. Filters of memtables are not made
-    /// larger.
+    /// both. Nothing is stored but the prefixes in the filters: filters built with other extractors still
+    /// serve keys, and deny no prefix until a compaction or [`rebuild_filters`](crate::Db::rebuild_filters)
+    /// replaces them. Memtable filters do not get larger.
     ///
     /// ```
     /// use sidebloom::{Options, PrefixExtractor};
@@ -159,7 +158,8 @@ impl Options {
 
     /// How a new store hashes its keys. Default [`KeyHash::Xxh3`]. Choose [`KeyHash::SipHash13`] if outsiders
     /// choose keys and must not be able to force useless block reads. A store keeps the hash that it was
-    /// created with, whatever later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns it.
+    /// created with, no matter what later opens ask for; [`Stats::key_hash`](crate::Stats::key_hash) returns
+    /// it.
     pub fn key_hash(mut self, key_hash: KeyHash) -> Self {
         self.key_hash = key_hash;
         self
@@ -173,25 +173,23 @@ impl Options {
 
     /// Maximum number of segment files that stay open between reads. Default 512; at least 8. A store opens
     /// segments on demand, so it works with any number of them. Active readers, the log and files being
-    /// written need descriptors of their own: leave some room below the limit of the process (`ulimit -n`).
-    /// If descriptors still run out, the store closes open segments to free some.
+    /// written need more descriptors: leave some room below the process's limit (`ulimit -n`). If descriptors
+    /// still run out, the store closes open segments to free some.
     pub fn max_open_files(mut self, files: usize) -> Self {
         self.max_open_files = files;
         self
     }
 
-    /// Maximum number of filters that are mapped at the same time. Default 32,768, half of the maps that
-    /// Linux allows a process (`vm.max_map_count`); at least 8. With more segments than that, filters that
-    /// were not probed recently are unmapped. Probing one maps it again; until there is room, it answers
-    /// "maybe". A snapshot or an iterator keeps the maps that exist when it starts. [`Residency::Pinned`]
-    /// maps nothing.
+    /// Maximum number of filters mapped at the same time. Default 32,768, half of the maps that Linux allows
+    /// a process (`vm.max_map_count`); at least 8. With more segments than that, filters that were not probed
+    /// recently are unmapped. Probing one maps it again; until there is room, it answers "maybe". A snapshot
+    /// or an iterator keeps the maps that exist when it starts. [`Residency::Pinned`] maps nothing.
     pub fn max_mapped_filters(mut self, filters: usize) -> Self {
         self.max_mapped_filters = filters;
         self
     }
 
-    /// Number of threads for flushing and compaction. Default 2; 2 to 64. One of them is always free for
-    /// flushing.
+    /// Number of threads for flushing and compaction. Default 2; 2 to 64. One stays free for flushing.
     pub fn background_threads(mut self, threads: usize) -> Self {
         self.background_threads = threads;
         self
@@ -218,17 +216,16 @@ impl Options {
         self
     }
 
-    /// Whether to open the store read-only beside the process that writes it, and to follow what that process
-    /// writes. Default false.
+    /// Whether to open the store read-only and follow the process that writes it. Default false.
     ///
-    /// Any number of processes can follow a store. They find out about writes within some 10 ms, or at once
-    /// by [`Db::catch_up`](crate::Db::catch_up), share the filters in the page cache, and keep the rows of
+    /// Any number of processes can follow a store. They see writes within some 10 ms, or at once with
+    /// [`Db::catch_up`](crate::Db::catch_up). They share the filters in the page cache, and keep the rows of
     /// the logs in memory, up to three memtables. Writes show before the writer has synced them. Snapshots
-    /// and iterators stay as they are; for as long as one of them exists, the writer keeps the files that it
-    /// reads, and their disk space. Nothing is left behind if a follower is killed.
+    /// and iterators stay as they are; while one of them exists, the writer keeps the files that it reads,
+    /// and their disk space. A killed follower leaves nothing locked.
     ///
-    /// Without a writer, the store shows what it holds, and a writer may come. On systems other than Linux,
-    /// following is [`read_only`](Self::read_only).
+    /// Without a writer, the store shows its contents, and a writer may open it later. On systems other than
+    /// Linux, this is the same as [`read_only`](Self::read_only).
     ///
     /// ```
     /// # let dir = tempfile::tempdir()
@@ -248,12 +245,12 @@ impl Options {
         self
     }
 
-    /// The permission bits of all files that the store creates from now on, as `chmod` takes them: `0o640`,
-    /// say. Directories can also be searched by those who may read. The bits are exact, whatever the
-    /// process's mask (`umask`) is; the owner needs `0o600`. Default: those of the store's file `LOCK`, so
-    /// that a private store stays private; for a new store, what the mask leaves of `0o666`.
+    /// The permission bits of all files that the store creates from now on, as for `chmod`: `0o640`, say.
+    /// Whoever may read a directory may also search it. The bits are exact, regardless of the process's mask
+    /// (`umask`); the owner needs `0o600`. Default: those of the store's file `LOCK`, so that a private store
+    /// stays private; for a new store, what the mask leaves of `0o666`.
     ///
-    /// Files that exist keep their permissions, and so do their hard links in a
+    /// Existing files keep their permissions, and so do their hard links in a
     /// [`checkpoint`](crate::Db::checkpoint).
     pub fn mode(mut self, mode: u32) -> Self {
         self.mode = Some(mode);
@@ -266,7 +263,7 @@ impl Options {
         self
     }
 
-    /// The file system as it was chosen, which finds directories by their paths.
+    /// The file system as chosen, which finds directories by path.
     pub(crate) fn named_fs(&self) -> Arc<dyn Fs> {
         let with_mode = self.mode.and_then(|mode| self.fs.with_mode(mode));
         with_mode.unwrap_or_else(|| Arc::clone(&self.fs))

@@ -1,9 +1,8 @@
 //! Range tombstones: which ranges of keys were deleted, and when.
 //!
-//! A set of range tombstones is kept as a step function over the keys: from each step's key on, up to the
-//! next one, every entry that is older than the step's sequence number is deleted. Overlapping tombstones
-//! need no more than two steps each, and the newest one wins. (RocksDB calls the pieces between two steps
-//! fragments.)
+//! A set of range tombstones is kept as a step function over the keys: from each step's key up to the next
+//! one, every entry older than the step's sequence number is deleted. Overlapping tombstones need no more
+//! than two steps each, and the newest one wins. (RocksDB calls the pieces between two steps fragments.)
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
@@ -12,12 +11,12 @@ use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::LazyLock;
 
-/// A range of keys to delete, from `start` up to before `end`; without `end` up to the last key. Never empty.
+/// A range of keys to delete, from `start` to before `end`, or to the last key without one. Never empty.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeletedRange {
     /// The first key.
     pub start: Vec<u8>,
-    /// The key behind the last one.
+    /// The key after the last one.
     pub end: Option<Vec<u8>>,
 }
 
@@ -76,16 +75,15 @@ pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
     if key.len() < MAX_KEY_BYTES { Some([key, &[0]].concat()) } else { prefix_end(key) }
 }
 
-/// The last key of all. It stands for the end of a range that has none.
+/// The last key of all. It stands for the end of a range without one.
 static LAST_KEY: LazyLock<Bytes> = LazyLock::new(|| vec![0xff; MAX_KEY_BYTES].into());
 
-/// The last key of all, in memory that everybody shares.
+/// The last key of all, in shared memory.
 pub fn last_key() -> Bytes {
     LAST_KEY.clone()
 }
 
-/// Appends the largest key of a segment: 0 for the [last key of all](last_key), otherwise 1 + its length and
-/// the key.
+/// Appends a segment's largest key: 0 for the [last key of all](last_key), else 1 + its length and the key.
 pub fn put_last_key(out: &mut Vec<u8>, key: &[u8]) {
     if *key == **LAST_KEY {
         out.put_varint(0)
@@ -95,7 +93,7 @@ pub fn put_last_key(out: &mut Vec<u8>, key: &[u8]) {
     }
 }
 
-/// Reads what [`put_last_key`] has written, and nothing else.
+/// Reads the output of [`put_last_key`], and nothing else.
 pub fn take_last_key(fields: &mut Decoder<'_>) -> Option<Bytes> {
     match fields.length()?.checked_sub(1) {
         None => Some(last_key()),
@@ -121,7 +119,7 @@ pub struct RangeTombstones {
 }
 
 impl RangeTombstones {
-    /// The most bytes of an encoded step besides its key.
+    /// The most bytes of an encoded step apart from its key.
     pub const STEP_BYTES: usize = 13;
 
     /// The tombstone of one range.
@@ -135,12 +133,12 @@ impl RangeTombstones {
         self.steps.is_empty()
     }
 
-    /// Number of ranges, each deleted by one tombstone as far as it goes.
+    /// Number of ranges, each deleted by one tombstone as far as it reaches.
     pub fn len(&self) -> usize {
         self.steps.iter().filter(|step| step.seq > 0).count()
     }
 
-    /// About how much memory they take, in bytes.
+    /// Approximate memory, in bytes.
     pub fn bytes(&self) -> u64 {
         let keys: usize = self.steps.iter().map(|step| step.from.len()).sum();
         (keys + self.steps.len() * size_of::<Step>()) as u64
@@ -151,7 +149,7 @@ impl RangeTombstones {
         self.steps.first().map(|step| &*step.from).unwrap_or_default()
     }
 
-    /// The key behind the last deleted one; `None` if the deleted keys go on to the last.
+    /// The key after the last deleted one; `None` if the deleted keys extend to the last.
     pub fn end(&self) -> Option<&[u8]> {
         self.steps.last().filter(|step| step.seq == 0).map(|step| &*step.from)
     }
@@ -162,7 +160,7 @@ impl RangeTombstones {
         Some((seqs().min()?, seqs().max()?))
     }
 
-    /// The ranges in order: start, end (`None`: the last key is deleted, too), sequence number.
+    /// The ranges in order: start, end (`None`: up to and including the last key), sequence number.
     pub fn ranges(&self) -> impl Iterator<Item = (&[u8], Option<&[u8]>, Seq)> {
         let ends = self.steps.iter().skip(1).map(|step| Some(&*step.from)).chain([None]);
         self.steps
@@ -172,13 +170,12 @@ impl RangeTombstones {
             .filter(|range| range.2 > 0)
     }
 
-    /// The key and the number of a step: entries from this key on, up to the next step, are deleted if they
-    /// are older.
+    /// A step's key and sequence number: older entries from this key up to the next step are deleted.
     pub fn step(&self, at: usize) -> Option<(&[u8], Seq)> {
         self.steps.get(at).map(|step| (&*step.from, step.seq))
     }
 
-    /// The number of ranges that begin at step `at` or behind it, and before `key`. Moves `at` behind them.
+    /// The number of ranges that begin at step `at` or later, and before `key`. Moves `at` past them.
     pub fn pass(&self, at: &mut usize, key: &[u8]) -> u64 {
         let rest = self.steps.iter().skip(*at).take_while(|step| *step.from < *key);
         let (passed, ranges) =
@@ -187,7 +184,7 @@ impl RangeTombstones {
         ranges
     }
 
-    /// How many steps begin at the key or before it.
+    /// The number of steps at or before the key.
     fn steps_to(&self, key: &[u8]) -> usize {
         self.steps.partition_point(|step| *step.from <= *key)
     }
@@ -197,7 +194,7 @@ impl RangeTombstones {
         self.steps_to(key).checked_sub(1).and_then(|at| self.steps.get(at)).map_or(0, |step| step.seq)
     }
 
-    /// Narrows a span around `key` to where these tombstones are the same, and adds them to it.
+    /// Narrows a span around `key` to where these tombstones stay the same, and adds them to it.
     pub fn narrow(&self, key: &[u8], span: &mut Span) {
         let behind = self.steps_to(key);
         let at = behind.checked_sub(1).and_then(|at| self.steps.get(at));
@@ -244,7 +241,7 @@ impl RangeTombstones {
         }
     }
 
-    /// All of several sets together.
+    /// Several sets together.
     pub fn all<'a>(sets: impl IntoIterator<Item = &'a RangeTombstones>) -> Self {
         let mut sets: Vec<RangeTombstones> =
             sets.into_iter().filter(|set| !set.is_empty()).cloned().collect();
@@ -287,7 +284,7 @@ impl RangeTombstones {
         }
     }
 
-    /// Decodes what [`encode`](Self::encode) has written, and nothing else.
+    /// Decodes the output of [`encode`](Self::encode), and nothing else.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut fields = Decoder::new(bytes);
         let count = fields.length()?;
@@ -308,12 +305,12 @@ impl RangeTombstones {
     }
 }
 
-/// Neighbouring keys that the same range tombstones delete, found around one key. Saves the search for the
-/// keys that follow.
+/// Neighbouring keys that the same range tombstones delete, around one key. Saves searching for the next
+/// keys.
 #[derive(Debug, Clone, Default)]
 pub struct Span {
     from: Vec<u8>,
-    /// Only if it `ends`. Kept otherwise, too, for its memory.
+    /// Only if it `ends`. Otherwise kept for its memory.
     to: Vec<u8>,
     ends: bool,
     /// Entries older than this are deleted.
@@ -332,7 +329,7 @@ impl Span {
         &self.from
     }
 
-    /// The key behind its last one; `None` if it goes on to the last key.
+    /// The key after its last one; `None` if it extends to the last key.
     pub fn end(&self) -> Option<&[u8]> {
         self.ends.then_some(&self.to)
     }
@@ -343,7 +340,7 @@ impl Span {
         key.cmp_bytes(&self.from).is_ge() && (!self.ends || key.cmp_bytes(&self.to).is_lt())
     }
 
-    /// Leaves out the keys before `from`, and those from `to` on.
+    /// Excludes the keys before `from`, and those from `to` on.
     pub fn narrow(&mut self, from: Option<&[u8]>, to: Option<&[u8]>) {
         if let Some(from) = from.filter(|from| *from > &*self.from) {
             self.from.clear();

@@ -2,7 +2,7 @@ use super::*;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-/// Every key of up to two letters of three, in order.
+/// Every key of up to two letters out of three, in order.
 fn keys() -> Vec<Vec<u8>> {
     let mut keys = vec![vec![]];
     for a in b'a'..=b'c' {

@@ -29,7 +29,7 @@ impl SegmentAppender {
         self.written + self.pending.len() as u64
     }
 
-    /// The bytes not written yet; add to them.
+    /// The bytes not written yet; append to these.
     pub fn pending(&mut self) -> &mut Vec<u8> {
         &mut self.pending
     }

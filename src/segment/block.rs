@@ -14,19 +14,17 @@ use std::sync::Arc;
 /// share the bytes. Kept small, because the block cache stores it in its table.
 pub struct Block(Arc<[u8]>);
 
-/// The front of a block, in cache lines: header, fingerprints, and the first arrays. What a search reads
-/// first.
+/// The front of a block, in cache lines: header, fingerprints and the first arrays. A search reads it first.
 const FRONT_LINES: usize = 8;
 const LINE_BYTES: usize = 64;
-/// The most cache lines that [`Block::prefetch`] asks for: 4 KiB, a block of the default size.
+/// The most cache lines that [`Block::prefetch`] fetches: 4 KiB, a block of the default size.
 const PREFETCH_LINES: usize = 64;
-/// The most fingerprints that a search compares. In a block with more entries, it searches the keys until so
-/// many are left.
+/// The most fingerprints a search compares. In a larger block, it first searches keys down to this many.
 const FINGERPRINTS_MAX: usize = 256;
 
 impl Clone for Block {
-    /// Prefetches the front for the search that follows. The CPU overlaps the misses, also with that of the
-    /// reference count; a search alone would wait for one after another.
+    /// Prefetches the front for the next search. The CPU overlaps these misses, also with the reference
+    /// count's; a search alone would wait for one after another.
     #[inline]
     fn clone(&self) -> Self {
         self.0.chunks(LINE_BYTES).take(FRONT_LINES).for_each(sidebloom_filter::prefetch);
@@ -35,8 +33,7 @@ impl Clone for Block {
 }
 
 impl Block {
-    /// Takes over a decompressed payload, and checks every bound in it once, so that its rows can be read
-    /// without errors.
+    /// Takes a decompressed payload, and checks every bound in it once, so that reading rows cannot fail.
     pub fn parse(payload: Payload) -> Parsed<Self> {
         let header = BlockHeader::decode(&payload).ok_or("the data block is shorter than its header")?;
         if header.count == 0 || header.count as usize > payload.len() {
@@ -86,7 +83,7 @@ impl Block {
     }
 }
 
-/// The longest of consecutive parts. Their `ends`, of `width` bytes each, must not decrease and the last one
+/// The longest of consecutive parts. Their `ends`, of `width` bytes each, must not decrease, and the last one
 /// must be `total`.
 fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
     let width = usize::from(width);
@@ -104,7 +101,7 @@ fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
     }
 }
 
-/// The rows of a block, read in place. Beyond the last row, keys and values are empty, and sequence numbers
+/// The rows of a block, read in place. Past the last row, keys and values are empty, and sequence numbers
 /// mean nothing.
 #[derive(Default)]
 pub struct Rows {
@@ -166,8 +163,7 @@ impl Rows {
         Value::of_block(Arc::clone(&self.bytes), self.value_range(at))
     }
 
-    /// The entry of a key with this hash. A fingerprint that differs from the key's says that the row is
-    /// another one.
+    /// The entry of a key with this hash. A row with a different fingerprint has another key.
     #[inline]
     pub fn get(self, key: &[u8], hash: u64) -> Option<Entry> {
         let at = self.find(key, hash)?;
@@ -187,7 +183,7 @@ impl Rows {
         while first < window.end {
             let mut same = zero_bytes(uint_at(&self.bytes, HEADER_BYTES + first, 8) ^ pattern);
             if window.end - first < 8 {
-                same &= low_bytes(window.end - first); // What follows are no fingerprints.
+                same &= low_bytes(window.end - first); // The bytes after it are not fingerprints.
             }
             while same != 0 {
                 let at = first + same.trailing_zeros() as usize / 8;
@@ -202,7 +198,7 @@ impl Rows {
         None
     }
 
-    /// At most [`FINGERPRINTS_MAX`] rows, with the one that has this suffix if there is one.
+    /// At most [`FINGERPRINTS_MAX`] rows, including the one with this suffix, if any.
     #[inline]
     fn window(&self, suffix: &[u8]) -> Range<usize> {
         let mut window = 0..self.len();
@@ -229,9 +225,9 @@ impl Rows {
         self.bytes.get(HEADER_BYTES + at).copied().unwrap_or_default()
     }
 
-    /// Whether the writer would have produced these bytes for these rows, of strictly increasing keys. Checks
-    /// the fingerprints if the hasher is known. `builder` must be empty and is left so; the other buffers are
-    /// for reuse.
+    /// Whether the writer would have produced these bytes for these rows, with strictly increasing keys.
+    /// Checks the fingerprints if the hasher is known. `builder` must be empty, and is empty again
+    /// afterwards; the other buffers are for reuse.
     pub fn is_as_written(
         &self,
         hasher: Option<KeyHasher>,

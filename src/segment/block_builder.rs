@@ -4,7 +4,7 @@ use super::block_layout::{BlockHeader, Layout};
 use crate::codec::{Encode, uint_width};
 use crate::key::{EntryKind, Seq};
 
-/// The 8 bits of a key's hash that a data block keeps of each key.
+/// The 8 bits of each key's hash in a data block.
 #[inline]
 pub fn fingerprint(hash: u64) -> u8 {
     hash as u8
@@ -15,8 +15,8 @@ pub fn fingerprint(hash: u64) -> u8 {
 pub struct BlockBuilder {
     shape: Shape,
     fingerprints: Vec<u8>,
-    /// What each key does not share with the previous one. Only the last key tells how long the common prefix
-    /// is, and whole keys could take far more memory than the block.
+    /// The part of each key that differs from the previous one. The length of the common prefix is known only
+    /// after the last key, and whole keys could take far more memory than the block.
     rests: Vec<u8>,
     keys: Vec<BuilderKey>,
     values: Vec<u8>,
@@ -107,8 +107,8 @@ impl Shape {
 }
 
 impl BlockBuilder {
-    /// The size of the block in bytes if this entry were added. `shared` is the number of leading bytes that
-    /// its key shares with the previous one.
+    /// The block's size in bytes if this entry were added. `shared` is the number of leading bytes that its
+    /// key shares with the previous one.
     #[inline]
     pub fn bytes_with(&self, key: &[u8], shared: usize, seq: Seq, kind: EntryKind, value: &[u8]) -> usize {
         self.shape.with(shared, key.len(), seq, kind, value.len()).bytes()

@@ -1,10 +1,9 @@
-//! Where a block ends, for segments without a readable index.
+//! Finds the end of a block in segments without a readable index.
 //!
 //! 1. The beginning of a payload says how long it is: the areas of a data block, the sequences of an lz4
 //!    block, the blocks of a zstd frame, the separators of an index, the keys of range tombstones and
 //!    properties. Nearly all other bytes contradict themselves at once.
-//! 2. Only then is a checksum computed, over the bytes up to that end. It covers the location, so no other
-//!    block matches.
+//! 2. Only then is a checksum computed, up to that end. It covers the location, so nothing else matches.
 
 use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::format::{
@@ -15,8 +14,7 @@ use crate::codec::Decoder;
 use crate::id::FileId;
 use crate::key::MAX_KEY_BYTES;
 
-/// How many offsets to pass over, from the start of `bytes` on, because no block begins there. Stops before
-/// the last seven.
+/// How many offsets from the start of `bytes` on cannot begin a block. Stops before the last seven.
 pub fn offsets_without_block(bytes: &[u8]) -> usize {
     let may_begin = |number: &[u8]| {
         let number = number.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
@@ -26,21 +24,21 @@ pub fn offsets_without_block(bytes: &[u8]) -> usize {
     bytes.windows(8).take_while(|number| !may_begin(number)).count()
 }
 
-/// Above the base of any index and the number of entries in any segment: a file has less than 256 TB.
+/// Above the base of any index and the number of entries in any segment: files are below 256 TB.
 const NUMBER_MAX: u64 = 1 << 48;
 
-/// What the bytes at an offset are.
+/// What starts at an offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum BlockEnd {
     /// A block of this length, with its trailer.
     At(usize),
-    /// More bytes are needed to tell.
+    /// More bytes are needed to decide.
     Beyond,
     /// No block.
     Nowhere,
 }
 
-/// To look at the first bytes of a form is part of the effort of its offset.
+/// Looking at the first bytes of a form is part of the effort of its offset.
 const FREE_BYTES: usize = 128;
 /// The effort of an offset where a block may begin, in bytes.
 const OFFSET_EFFORT: u64 = 8;
@@ -50,8 +48,8 @@ type PayloadEnd = fn(&mut Decoder<'_>, u64) -> Payload;
 /// The type of the block, and the end of the payload.
 type Payload = (Compression, BlockEnd);
 
-/// The end of the block at `offset` of segment `id`, given the `bytes` from there on, of the `rest` of the
-/// file. Adds to `effort` how many bytes were looked at.
+/// The end of the block at `offset` of segment `id`, given the `bytes` from there on, out of the `rest` of
+/// the file. Adds the number of inspected bytes to `effort`.
 pub fn block_end(id: FileId, offset: u64, bytes: &[u8], rest: u64, effort: &mut u64) -> BlockEnd {
     *effort += OFFSET_EFFORT;
     let mut is_beyond = false;
@@ -101,7 +99,7 @@ fn trailer_end(
             return found;
         }
     }
-    // Padding is zeros and their number, of which a byte or both may be zero as well.
+    // Padding is zeros and their number, one or both of whose bytes may be zero as well.
     let zeros = tail.iter().take(usize::from(u16::MAX)).take_while(|byte| **byte == 0).count();
     for padding in [0, zeros.saturating_sub(1), zeros] {
         let Some(end) = tail.get(padding..).and_then(|rest| rest.first_chunk::<3>()) else {
@@ -118,7 +116,7 @@ fn trailer_end(
     BlockEnd::Nowhere
 }
 
-/// `Beyond` if a field may have been cut off by the end of the bytes, which is no farther than `most` away.
+/// `Beyond` if the end of the bytes may have cut off a field, and is no farther than `most` away.
 fn cut_off(fields: &Decoder<'_>, most: usize) -> BlockEnd {
     if fields.remaining() < most { BlockEnd::Beyond } else { BlockEnd::Nowhere }
 }
@@ -153,7 +151,7 @@ fn lz4_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
     (Compression::Lz4, lz4_sequences(fields).unwrap_or_else(|end| end))
 }
 
-/// The sequences of an lz4 block: literals, and a copy of earlier output. The last one has literals alone.
+/// The sequences of an lz4 block: literals, and a copy of earlier output. The last one has only literals.
 fn lz4_sequences(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
     let (len, mut output) = (raw_len(fields)?, 0);
     loop {
@@ -180,8 +178,7 @@ fn lz4_sequences(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
     }
 }
 
-/// A length whose first part is in the token. More bytes follow it if that is 15, and each of them if it
-/// is 255.
+/// A length that starts in the token. More bytes follow if that is 15, and each of them if it is 255.
 fn lz4_len(fields: &mut Decoder<'_>, first: usize, most: usize) -> Result<usize, BlockEnd> {
     let mut len = first;
     let mut is_full = first == 15;
@@ -200,7 +197,7 @@ fn zstd_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
     (Compression::Zstd, zstd_frame(fields).unwrap_or_else(|end| end))
 }
 
-/// A frame by RFC 8878, section 3.1.1: a header whose length its first byte tells, blocks with their lengths,
+/// A frame by RFC 8878, section 3.1.1: a header whose first byte gives its length, blocks with their lengths,
 /// and perhaps a checksum.
 fn zstd_frame(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
     const MAGIC: u32 = 0xfd2f_b528;
@@ -285,7 +282,7 @@ fn steps(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
     Ok(BlockEnd::At(fields.position()))
 }
 
-/// Passes over a key with its length before it, which is `more` too large.
+/// Skips a key with its length, which is `more` too large, before it.
 fn key(fields: &mut Decoder<'_>, more: usize) -> Result<(), BlockEnd> {
     let len = fields.length().ok_or_else(|| cut_off(fields, VARINT_BYTES))?.saturating_sub(more);
     if len > MAX_KEY_BYTES {
@@ -298,7 +295,7 @@ fn properties_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
     (Compression::None, properties(fields).unwrap_or_else(|end| end))
 }
 
-/// The name of a compression is what tells properties from anything else.
+/// The name of a compression distinguishes properties from anything else.
 fn properties(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
     const NUMBERS_BYTES: usize = 8 * 8 + 1 + 2 * 8;
     fields.take(NUMBERS_BYTES).ok_or(BlockEnd::Beyond)?;

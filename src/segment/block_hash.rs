@@ -1,17 +1,16 @@
-//! How the block cache hashes the place of a block: blocks that are near each other in a file get
-//! neighbouring slots of the hash table.
+//! The block cache's hash of a block's location: blocks close to each other in a file get neighbouring slots
+//! of the hash table.
 //!
-//! A walk looks up one block after another. With unrelated hashes, each lookup misses the CPU's caches in the
-//! table, which was a third of its time. Speed is all that this hash decides (I11).
+//! A walk looks up consecutive blocks. With unrelated hashes, each lookup misses the CPU's caches in the
+//! table, which took a third of its time. This hash only decides speed (I11).
 
 use std::hash::{BuildHasher, Hasher};
 
 /// log2 of the part of a file whose blocks share a neighbourhood.
 const UNIT_BITS: u32 = 16;
-/// log2 of the part of a file that has a slot: about a compressed block of the default size.
+/// log2 of the part of a file that shares a slot: about a compressed block of the default size.
 const SLOT_BITS: u32 = 11;
-/// The table compares so many high bits of the hash before it compares keys. They must differ among
-/// neighbours.
+/// The table compares this many high bits of the hash before the keys. Neighbours must differ there.
 const TAG_BITS: u32 = 7;
 
 /// Hashes the digest of a segment and an offset in it.
@@ -86,7 +85,7 @@ mod tests {
         let mut parts = [0u32; 64];
         for (digest, unit) in (0..40).flat_map(|digest| (0..400).map(move |unit| (digest, unit))) {
             let hash = hash(digest, unit << UNIT_BITS);
-            // The shard of the cache comes from the middle of the hash, the slot from its low bits.
+            // The cache's shard comes from the middle of the hash, the slot from its low bits.
             parts[(hash >> 32) as usize % 8 * 8 + (hash >> 10) as usize % 8] += 1;
         }
         assert!(parts.iter().all(|&count| (180..320).contains(&count)), "{parts:?}");

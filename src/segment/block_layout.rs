@@ -1,4 +1,4 @@
-//! The header of a data block, and where the areas behind it lie. Builder and reader share it.
+//! The header of a data block, and the offsets of the areas after it. Shared by builder and reader.
 
 use crate::codec::{Decoder, Encode};
 
@@ -22,8 +22,8 @@ pub struct BlockHeader {
     pub value_width: u8,
     /// Bytes of each sequence number, as the difference to the smallest; 0 if all are equal.
     pub seq_width: u8,
-    /// 1 if a bit of each entry tells whether it is a tombstone; 0 if none is. Above, kinds of entries of a
-    /// newer version.
+    /// 1 if a bit of each entry marks tombstones; 0 if there are none. Greater: entry kinds of a newer
+    /// version.
     pub tombstones: u8,
     /// The smallest sequence number.
     pub min_seq: u64,
@@ -63,7 +63,7 @@ impl BlockHeader {
 /// Where the areas of a block begin, as offsets in the block. Each ends where the next one begins.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Layout {
-    /// The header that this follows from.
+    /// The header that these follow from.
     pub header: BlockHeader,
     /// The prefix of all keys, after the fingerprints.
     pub prefix: usize,

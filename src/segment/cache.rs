@@ -58,7 +58,7 @@ impl ReadCounters {
         })
     }
 
-    /// What the calling thread has read, and perhaps others.
+    /// The reads of the calling thread, and perhaps of others.
     pub fn mine(&self) -> Reads {
         self.0.mine().shard.load()
     }
@@ -72,25 +72,23 @@ impl ReadsOfThread {
     }
 }
 
-/// A segment, told from any other one by its number and its digest. In a published store that another writer
-/// has taken over, two have the same number.
+/// Identifies a segment by its number and digest. In a published store that another writer has taken over,
+/// two segments have the same number.
 pub(super) type SegmentIdentity = (FileId, u64);
 
-/// Decompressed and verified blocks by segment and offset, within a byte budget that indexes and range
-/// tombstones outside the cache share. One cache serves one store, since file numbers are unique only within
-/// a store.
+/// Decompressed and verified blocks, by segment and offset. Shares a byte budget with indexes and range
+/// tombstones outside the cache. One cache serves one store, since file numbers are only unique there.
 pub struct BlockCache {
     blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, BlockHash, Recycling>,
     capacity: u64,
     indexes: Mutex<IndexBytes>,
     largest_block: usize,
-    /// The process whose threads may hold the cache's locks. In a forked one they may be locked for good, so
-    /// the cache stays unused.
+    /// The process whose threads may hold the cache's locks. They may stay locked for good in a forked
+    /// process, which therefore does not use the cache.
     process: Process,
 }
 
-/// Bytes of indexes and range tombstones outside the cache, which the blocks in it leave free, up to their
-/// share.
+/// Bytes of indexes and range tombstones outside the cache. Blocks leave these free, up to their share.
 #[derive(Default)]
 struct IndexBytes {
     /// Of pinned partitions.
@@ -115,21 +113,20 @@ struct BlockWeight;
 #[derive(Clone)]
 struct Recycling;
 
-/// What an insertion has evicted: mostly one block or two. Up to four are dropped once the cache is unlocked.
+/// What an insertion evicted: usually one block or two. Up to four are dropped after the cache is unlocked.
 #[derive(Default)]
 struct Evicted([Option<CachedBlock>; 4]);
 
 const OVERHEAD_BYTES: usize = 100;
-/// Pinned partitions take at most this share of the cache, a quarter, and top indexes another.
+/// Pinned partitions take at most this share of the cache, a quarter. So do top indexes.
 const INDEX_SHARE: u64 = 4;
-/// What pinned partitions take at most beside a cache that is turned off: as much as in one of the default
-/// size. Without them, each read of a row would read its partition first.
+/// The most bytes of pinned partitions when the cache is turned off: as many as with the default size.
+/// Without them, each read of a row would read its partition first.
 const PINNED_BYTES_WITHOUT_CACHE: u64 = 64 << 20;
-/// Range tombstones take at most a quarter, too, or this much if it is more: a lookup that finds a key would
-/// have to read them otherwise.
+/// Range tombstones also take at most a quarter, or this much if it is more: otherwise a lookup that finds a
+/// key would have to read them.
 const RANGES_BYTES_MIN: u64 = 1 << 20;
-/// The top indexes of open segments may have this much, however small the cache is: those of 1000 segments of
-/// 64 MiB.
+/// The top indexes of open segments may take this much at any cache size: enough for 1000 segments of 64 MiB.
 const OPEN_BYTES_MIN: u64 = 8 << 20;
 /// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;
@@ -203,18 +200,17 @@ impl BlockCache {
         self.process.is_current()
     }
 
-    /// Whether a sixteenth of the cache is free, so that a block can be added that nobody has asked for
-    /// twice.
+    /// Whether a sixteenth of the cache is free, so that it can take a block that was requested only once.
     pub(super) fn has_room(&self) -> bool {
         self.is_used() && self.blocks.weight() < self.blocks.capacity() / 16 * 15
     }
 
-    /// What pinned partitions may take, and top indexes again.
+    /// What pinned partitions may take, and top indexes as well.
     fn index_share(&self) -> u64 {
         self.capacity / INDEX_SHARE
     }
 
-    /// Leaves free in the cache what indexes take.
+    /// Leaves room in the cache for the indexes.
     fn make_room(&self, indexes: &IndexBytes) {
         let shares = [indexes.open, indexes.ranges].map(|bytes| bytes.min(self.index_share()));
         let taken = shares.iter().fold(indexes.pinned, |sum, bytes| sum.saturating_add(*bytes));
@@ -233,7 +229,7 @@ impl BlockCache {
         self.index_share().max(RANGES_BYTES_MIN)
     }
 
-    /// Takes `bytes` of the budget for a partition outside the cache; `false` if less is left for that.
+    /// Takes `bytes` of the budget for a partition outside the cache; `false` if less is left.
     pub(super) fn pin(&self, bytes: usize) -> bool {
         if !self.is_used() {
             return false;
@@ -258,7 +254,7 @@ impl BlockCache {
         self.make_room(&indexes);
     }
 
-    /// Counts the top index of a segment that was opened.
+    /// Counts the top index of an opened segment.
     pub(super) fn open(&self, bytes: usize) {
         if !self.is_used() {
             return;
@@ -268,7 +264,7 @@ impl BlockCache {
         self.make_room(&indexes);
     }
 
-    /// Counts it no more.
+    /// No longer counts it.
     pub(super) fn close(&self, bytes: usize) {
         if !self.is_used() {
             return;
@@ -278,13 +274,12 @@ impl BlockCache {
         self.make_room(&indexes);
     }
 
-    /// Whether the top indexes of open segments take more than they may, so that some segments should be
-    /// closed.
+    /// Whether the top indexes of open segments exceed their share, so that some segments should be closed.
     pub(super) fn is_overdrawn(&self) -> bool {
         self.is_used() && lock(&self.indexes).open > self.index_share().max(OPEN_BYTES_MIN)
     }
 
-    /// A data block. `used` says that eviction should count the use.
+    /// A data block. `used` makes its use count for eviction.
     #[inline]
     pub(super) fn data(&self, of: SegmentIdentity, offset: u64, used: bool) -> Option<Block> {
         if !self.is_used() {

@@ -1,15 +1,15 @@
-//! Blocks that cannot be read, and the keys that they may hold.
+//! Unreadable blocks, and the keys that they may hold.
 
 use crate::error::Error;
 
-/// Neighbouring data blocks that cannot be read, with the keys that they may hold.
+/// Neighbouring unreadable data blocks, with the keys that they may hold.
 #[derive(Debug, Clone)]
 pub struct DamagedBlocks {
     /// The first error.
     pub error: Error,
-    /// Where the first one begins, or the index partition that lists them.
+    /// The offset of the first one, or of the index partition that lists them.
     pub offset: u64,
-    /// How many blocks; `None` if an index partition is damaged, so that nothing tells.
+    /// How many blocks; `None` if unknown, because an index partition is damaged.
     pub blocks: Option<u64>,
     /// The blocks' keys are greater than this; `None` if they may begin with the first key.
     pub after: Option<Vec<u8>>,
@@ -18,7 +18,7 @@ pub struct DamagedBlocks {
 }
 
 impl DamagedBlocks {
-    /// The error, which also says which keys they may hold.
+    /// The error, including which keys the blocks may hold.
     pub fn described(self) -> Error {
         let after = self
             .after
@@ -28,7 +28,7 @@ impl DamagedBlocks {
     }
 }
 
-/// A number of blocks; `None` if nothing tells how many.
+/// A number of blocks; `None` if unknown.
 pub fn count_blocks(blocks: Option<u64>) -> String {
     match blocks {
         Some(1) => "one block".to_owned(),
@@ -37,7 +37,7 @@ pub fn count_blocks(blocks: Option<u64>) -> String {
     }
 }
 
-/// An error that `what`, at `offset`, cannot be read, which also says which `keys` it may hold.
+/// The error that `what`, at `offset`, cannot be read, including which `keys` it may hold.
 pub fn describe(error: Error, offset: u64, what: &str, keys: &str) -> Error {
     let unreadable = format!("not readable: {what} with keys {keys}");
     match error {

@@ -3,11 +3,10 @@
 //!
 //! 1. A [`SegmentFile`] opens its file on first use and keeps it open. A read of an open one takes no lock.
 //! 2. Opening one beyond the budget, or beyond the memory for top indexes ([`BlockCache`]), closes others,
-//!    chosen by the clock algorithm: the hand goes round the open segments and closes the first that was not
-//!    read since its last pass. Active readers keep their segments, so more may be open for as long as they
-//!    run.
-//! 3. When the process or the system is out of descriptors, half of the open segments are closed and the open
-//!    is retried.
+//!    chosen by the clock algorithm: the hand goes round the open segments and closes the first one not read
+//!    since its last pass. Active readers keep their segments, so more may be open while they run.
+//! 3. When the process or the system runs out of descriptors, half of the open segments are closed and the
+//!    open is retried.
 
 use super::access::Access;
 use super::cache::{BlockCache, ReadCounters};
@@ -63,8 +62,7 @@ struct OpenSlot {
 }
 
 impl OpenFiles {
-    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a block cache of
-    /// `cache_bytes`.
+    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a cache of `cache_bytes`.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path, cache_bytes: u64, budget: usize) -> Self {
         let cache = Arc::new(BlockCache::new(cache_bytes));
         OpenFiles {
@@ -86,12 +84,12 @@ impl OpenFiles {
         &self.counters
     }
 
-    /// Number of times that a read opened a segment.
+    /// How often a read opened a segment.
     pub fn openings(&self) -> u64 {
         self.openings.load(Relaxed)
     }
 
-    /// Number of open segments, without those that only active readers still hold.
+    /// Number of open segments, except those that only active readers still hold.
     pub fn open_now(&self) -> usize {
         let is_open =
             |slot: &Weak<OpenSlot>| slot.upgrade().is_some_and(|slot| slot.segment.load().is_some());
@@ -104,13 +102,12 @@ impl OpenFiles {
         self.cache.opened()
     }
 
-    /// The files that are to be removed.
+    /// The files to be removed.
     pub fn leftovers(&self) -> &Leftovers {
         &self.leftovers
     }
 
-    /// Opens segment `id` outside the budget, for checks. `digest` tells it from any other segment of that
-    /// number.
+    /// Opens segment `id` outside the budget, for checks. `digest` distinguishes segments of the same number.
     ///
     /// # Errors
     /// [`Error::Io`]; [`Error::Corruption`] when its footer is damaged or the file is another segment.
@@ -142,12 +139,12 @@ impl OpenFiles {
         with_descriptor(self, open)
     }
 
-    /// `None` in a forked process whose parent had it locked at that moment: it stays locked there.
+    /// `None` in a forked process whose parent held the lock at the fork: it stays locked there.
     fn clock(&self) -> Option<MutexGuard<'_, Clock>> {
         if self.process.is_current() { Some(lock(&self.clock)) } else { try_lock(&self.clock) }
     }
 
-    /// Stores `segment` in `slot`, closing another one if too many are open. Returns the segment to use:
+    /// Stores `segment` in `slot`, and closes another one if too many are open. Returns the segment to use:
     /// another thread may have stored its own first.
     fn keep(&self, slot: &Arc<OpenSlot>, segment: Arc<Segment>) -> Arc<Segment> {
         let Some(mut clock) = self.clock() else { return segment };
@@ -226,24 +223,22 @@ pub struct SegmentFile {
     slot: Arc<OpenSlot>,
     id: FileId,
     digest: u64,
-    /// The first version of the store without the segment; [`LIVE`] until there is one, and 0 if no version
-    /// ever had it.
+    /// The store's first version without the segment; [`LIVE`] until then, 0 if no version ever had it.
     gone_since: AtomicU64,
-    /// Keeps the version of the store that the file belongs to from being removed by another process.
+    /// Prevents another process from removing the store version that the file belongs to.
     held: OnceLock<Arc<dyn Any + Send + Sync>>,
     ranges: Arc<RangesSlot>,
 }
 
 impl SegmentFile {
-    /// Segment `id`, without opening its file. `digest` tells it from any other segment of that number.
+    /// Segment `id`, without opening its file. `digest` distinguishes segments of the same number.
     pub fn new(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
         let (gone_since, held) = (AtomicU64::new(LIVE), OnceLock::new());
         let (slot, ranges) = (Arc::default(), Arc::default());
         SegmentFile { files, slot, id, digest, gone_since, held, ranges }
     }
 
-    /// A segment that was written under the name of an obsolete one, and is removed when the last holder is
-    /// dropped.
+    /// A segment written under an obsolete segment's name, and removed when the last holder is dropped.
     pub fn temporary(files: Arc<OpenFiles>, id: FileId, digest: u64) -> Self {
         let file = SegmentFile::new(files, id, digest);
         file.gone_since.store(0, Release);
@@ -254,9 +249,9 @@ impl SegmentFile {
     /// before `gone_since`, the first without the segment; 0 if no version ever had it. Call it only once the
     /// manifest no longer lists the segment.
     ///
-    /// Until then the file has a name that tells it from a live segment ([`FileKind::Obsolete`]). The next
-    /// sync of the directory makes that name durable; if a power cut before then also destroys the manifest,
-    /// the obsolete segment looks live.
+    /// Until then the file has a name that distinguishes it from a live segment ([`FileKind::Obsolete`]). The
+    /// next sync of the directory makes that name durable. If a power cut before then also destroys the
+    /// manifest, the obsolete segment looks live.
     pub fn mark_obsolete(&self, gone_since: u64) {
         self.gone_since.store(gone_since, Release);
         let [from, to] = [FileKind::Segment, FileKind::Obsolete].map(|kind| self.path(kind));
@@ -270,7 +265,7 @@ impl SegmentFile {
         self.gone_since.load(Acquire) != LIVE
     }
 
-    /// Keeps `version` until the last holder of this segment is dropped. The first call counts.
+    /// Keeps `version` until the last holder of this segment is dropped. Only the first call counts.
     pub fn hold(&self, version: Arc<dyn Any + Send + Sync>) {
         _ = self.held.set(version);
     }
@@ -320,7 +315,7 @@ impl SegmentFile {
         self.ranges.get().clone()
     }
 
-    /// Sets what [`ask_ranges`](Self::ask_ranges) would read, for a segment that was just written.
+    /// Sets what [`ask_ranges`](Self::ask_ranges) would read, for a newly written segment.
     pub fn keep_ranges(&self, ranges: RangeTombstones) {
         if !ranges.is_empty() {
             self.files.ranges.keep(&self.ranges, ranges);

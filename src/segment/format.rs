@@ -37,25 +37,25 @@
 //!
 //! **block.** `crc` covers the payload, the type, and the block's location: segment id u64, offset u64. A
 //! block from another file or offset (a misdirected write, a recycled extent) therefore fails the check. A
-//! type above 2 belongs to a newer version: its reader knows how to decompress it, this one names it
-//! ([`Error::UnknownCode`]). Invalid: a crc mismatch, or a `length` that exceeds 128 MiB or 255 times the lz4
-//! block, or that differs from the decompressed size. Only data blocks are compressed; a block that does not
-//! shrink by an eighth is stored as type 0. The second form has padding up to the end of a page of the file.
-//! Only data blocks are padded. Padding that is not zero is invalid.
+//! type above 2 belongs to a newer version, and this one reports it ([`Error::UnknownCode`]). Invalid: a crc
+//! mismatch, or a `length` that exceeds 128 MiB or 255 times the lz4 block, or that differs from the
+//! decompressed size. Only data blocks are compressed; a block that does not shrink by an eighth is stored as
+//! type 0. The second form has padding up to the end of a page of the file. Only data blocks are padded.
+//! Padding that is not zero is invalid.
 //!
-//! **data.** Every field of every entry can be read in place, without those before it. Keys strictly increase
-//! through the whole file. `prefix` is the length of the longest prefix that all keys of the block share; it
-//! is stored once, and each `suffix` is the rest of a key. `fingerprint` is the low byte of the key's hash by
-//! the store's hasher: a search reads only the rows whose fingerprint matches. If all suffixes have one
-//! length, `keys` is that length, and `key width` is 0. Otherwise `keys` is the length of all suffixes
-//! together, each `key end` is the offset from the first suffix at which one ends, and `key width` is the
-//! number of bytes that `keys` needs. The same holds for `values`. `seq` is the difference to `smallest seq`,
-//! with as many bytes as the largest needs, 0 if all are equal. `tombstones` is 1 if the block has any; then
-//! each entry has a bit, low bits first, which is 1 for a tombstone, and the other bits of the last byte
-//! are 0. A tombstone's value is empty. Above 1, `tombstones` stands for kinds of entries of a newer version.
-//! Invalid: no entry, a key over 64 KiB, ends that decrease, or areas that do not fill the block exactly. A
-//! data block is valid exactly when the writer would produce the same bytes for its entries; `verify` checks
-//! that.
+//! **data.** Every field of every entry can be read in place, without decoding earlier ones. Keys strictly
+//! increase through the whole file. `prefix` is the length of the longest prefix that all keys of the block
+//! share; it is stored once, and each `suffix` is the rest of a key. `fingerprint` is the low byte of the
+//! key's hash by the store's hasher: a search reads only the rows whose fingerprint matches. If all suffixes
+//! have one length, `keys` is that length, and `key width` is 0. Otherwise `keys` is the length of all
+//! suffixes together, each `key end` is the offset from the first suffix where one ends, and `key width` is
+//! the number of bytes that `keys` needs. The same holds for `values`. `seq` is the difference to
+//! `smallest seq`, with as many bytes as the largest needs, 0 if all are equal. `tombstones` is 1 if the
+//! block has any; then each entry has a bit, low bits first, which is 1 for a tombstone, and the other bits
+//! of the last byte are 0. A tombstone's value is empty. Above 1, `tombstones` stands for kinds of entries of
+//! a newer version. Invalid: no entry, a key over 64 KiB, ends that decrease, or areas that do not fill the
+//! block exactly. A data block is valid exactly when the writer would produce the same bytes for its entries;
+//! `verify` checks that.
 //!
 //! **index.** Each separator stands for one block. It is at least the block's last key and less than the
 //! first key of the next block. The first block starts at `base`, each other block where the previous one
@@ -67,30 +67,28 @@
 //! no separator, separators that do not strictly increase or are longer than that, a key over 64 KiB, a data
 //! block over 64 MiB and the largest key, or a block that extends beyond the area of its kind.
 //!
-//! **ranges.** The range tombstones, if there are any, as a step function: from key `from` on, up to the next
-//! one, entries with sequence numbers below `seq` are deleted, in this segment and in all older ones. 0
-//! deletes nothing. `mark` is 2⁶⁴ - 1, which no index has as its base. Invalid: keys that do not strictly
-//! increase, neighbours with the same number, a first number of 0, a key over 64 KiB.
+//! **ranges.** The range tombstones, if there are any, as a step function: from key `from` up to the next
+//! one, entries with sequence numbers below `seq` are deleted, in this segment and all older ones. 0 deletes
+//! nothing. `mark` is 2⁶⁴ - 1, which no index has as its base. Invalid: keys that do not strictly increase,
+//! neighbours with the same number, a first number of 0, a key over 64 KiB.
 //!
 //! **properties.** What the segment holds, for statistics and repair. `raw bytes` is the sum of key and value
-//! lengths. `longest streak` is the number of tombstones, of keys and of ranges, in the longest streak
-//! without a put between them, `ranges` that of the ranges that the range tombstones delete. A range counts
-//! where it begins; those of a salvaged segment count at its end. The sequence numbers and keys include those
-//! of the range tombstones: the largest key is the end of the last range, unless no key is between that and
-//! the last entry. 0 stands for the last key of all, 64 KiB of 0xff, which is that of a range without an end.
-//! `compression` is the writer's setting ("none", "lz4", "zstd"; any other is that of a newer version).
-//! `store id`, `hash code` and `hash key` repeat the store's own, so that a store without its manifest can be
-//! rebuilt from its segments. What follows the largest key is a field of a newer version, named by its code
-//! (1 to 255); this version writes none. Invalid: no entries, a value that contradicts the entries, or a
-//! field of code 0.
+//! lengths. `longest streak` is the number of tombstones (of keys and ranges) in the longest streak without a
+//! put in between; `ranges` is the number of ranges that the range tombstones delete. A range counts where it
+//! begins, or at the end of a salvaged segment. The sequence numbers and keys include the range tombstones':
+//! the largest key is the end of the last range, unless no key is between that and the last entry. 0 stands
+//! for the last key of all, 64 KiB of 0xff, where a range without an end ends. `compression` is the writer's
+//! setting ("none", "lz4", "zstd"; any other belongs to a newer version). `store id`, `hash code` and
+//! `hash key` repeat the store's own, so that a store without its manifest can be rebuilt from its segments.
+//! Anything after the largest key is a field of a newer version, named by its code (1 to 255); this version
+//! writes none. Invalid: no entries, a value that contradicts the entries, or a field of code 0.
 //!
 //! **footer.** The top index ends where the properties start, and the properties end where the footer starts.
 //! `digest` is the 64-bit digest of every byte before the footer; a sidecar names it to prove that it belongs
-//! to this segment. `number` is the sequence number of every row, if blocks and properties say 0 for all of
-//! them: rows that are ingested get their number when they are published, and only the footer is written
-//! then. It is 0 if the blocks have the numbers. Invalid: a crc or magic mismatch, a segment id that differs
-//! from the file's number, a number where blocks have numbers or ranges are deleted, a sequence number above
-//! 2⁶³ - 1.
+//! to this segment. `number` is the sequence number of every row if blocks and properties have 0 for all of
+//! them: ingested rows get their number at publication, when only the footer is still to be written. It is 0
+//! if the blocks have the numbers. Invalid: a crc or magic mismatch, a segment id that differs from the
+//! file's number, a number where blocks have numbers or ranges are deleted, a sequence number above 2⁶³ - 1.
 
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
@@ -122,7 +120,7 @@ pub(super) const LZ4_MAX_RATIO: usize = 255;
 
 /// The versions that this build reads.
 pub const READS: RangeInclusive<u32> = 5..=5;
-/// The version that it writes: the last of them.
+/// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
 const MAGIC: [u8; 8] = *b"sbsegmnt";
 const VERSION_AT: usize = 40;
@@ -227,8 +225,7 @@ pub(super) fn padded_type(kind: Compression) -> u8 {
     kind as u8 | PADDED
 }
 
-/// Appends the type of a block, after padding so that the block is `padding` bytes longer; without any below
-/// two bytes.
+/// Appends the type of a block, after padding that makes the block `padding` bytes longer; none below two.
 pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
     match padding.checked_sub(2) {
         None => block.put_u8(kind as u8),
@@ -240,7 +237,7 @@ pub(super) fn put_type(block: &mut Vec<u8>, kind: Compression, padding: usize) {
     }
 }
 
-/// Takes the type of a block, and the padding before it, off the end.
+/// Removes the type of a block, and the padding before it, from the end.
 fn take_type<'a>(location: Location<'_>, body: &'a [u8]) -> Result<(Compression, &'a [u8])> {
     let split = body.split_last();
     let (&byte, payload) = split.ok_or_else(|| location.damaged("the block is shorter than its trailer"))?;
@@ -278,7 +275,7 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
     take_type(location, body)
 }
 
-/// What a block of range tombstones begins with. No index has it as its base.
+/// The start of a block of range tombstones. No index has it as its base.
 pub(super) const RANGES_MARK: u64 = u64::MAX;
 
 /// Appends the payload of a block of range tombstones.
@@ -376,13 +373,13 @@ impl Footer {
         }
         if footer.id != location.id {
             return Err(location
-                .damaged(format!("the footer is that of segment {}; was the file renamed?", footer.id)));
+                .damaged(format!("the footer belongs to segment {}; was the file renamed?", footer.id)));
         }
         if footer.top.end() != footer.properties.offset || footer.properties.end() != location.offset {
             return Err(location
                 .damaged("the footer's offsets leave a gap or overlap: bytes are missing or were added"));
         }
-        // Every partition has a separator of the top index, and more besides.
+        // The top index has a separator for every partition, and is longer than these.
         let top_max = footer.top.offset.min((MAX_BLOCK_BYTES + TRAILER_BYTES) as u64);
         if u64::from(footer.top.len) > top_max || footer.properties.len as usize > PROPERTIES_STORED_MAX {
             return Err(location.damaged(format!(

@@ -7,20 +7,20 @@ use crate::codec::{Decoder, Encode};
 use crate::key::{MAX_KEY_BYTES, common_prefix, prefix8, same_bytes};
 use std::ops::Range;
 
-/// Memory of an [`Index`] besides its separators, in bytes per separator.
+/// Memory of an [`Index`] apart from its separators, in bytes per separator.
 const SEPARATOR_OVERHEAD_BYTES: usize = 20;
 /// A partition ends when it has this [`weight`](IndexBuilder::weight).
 pub(super) const PARTITION_BYTES: usize = 4 << 10;
-/// What a partition weighs at most: less than that, and one more separator.
+/// The most that a partition weighs: less than that, plus one separator.
 const PARTITION_WEIGHT_MAX: usize = PARTITION_BYTES + MAX_KEY_BYTES + SEPARATOR_OVERHEAD_BYTES;
-/// Length of an index block besides its separators: base, count and trailer.
+/// Length of an index block apart from its separators: base, count and trailer.
 const INDEX_FRAME_BYTES: usize = 8 + 4 + TRAILER_BYTES;
 /// A separator takes less in the block than in memory.
 const PARTITION_STORED_MAX: usize = INDEX_FRAME_BYTES + PARTITION_WEIGHT_MAX;
 /// How much longer a partition is, at least, than its separator in the top index: its separators have every
 /// byte of the last one.
 const PARTITION_EXCESS_BYTES: usize = INDEX_FRAME_BYTES + MIN_SEPARATOR_BYTES;
-/// Room for separators before the first one was read. A damaged count asks for no more than that.
+/// Room for separators before the first one is read. A damaged count reserves no more than that.
 const SEPARATORS_AHEAD: usize = 1 << 10;
 
 /// What the blocks of an index are.
@@ -129,7 +129,7 @@ impl Index {
                 }
             };
             if !is_justified {
-                return Err("a separator or its block is longer than any writer makes it");
+                return Err("a separator or its block is too long");
             }
             if !ends.is_empty() && keys[last] >= keys[next.clone()] {
                 return Err("the separators are out of order");
@@ -216,8 +216,8 @@ impl Index {
         low
     }
 
-    /// Loads every line that a search may read. The loads do not depend on one another, so the CPU overlaps
-    /// them; a binary search alone would wait for one after another.
+    /// Loads every line that a search may read. The loads are independent, so the CPU overlaps them; a binary
+    /// search alone would wait for one after another.
     #[inline]
     fn touch(&self) {
         const LINE_PREFIXES: usize = 8;
@@ -230,8 +230,7 @@ impl Index {
 /// The most cache lines of prefixes that a search loads ahead. A partition of short separators has no more.
 const LINES_MAX: usize = 24;
 
-/// Decodes a separator and appends it to `keys`; the previous one is at `before`. Returns the length of its
-/// block.
+/// Decodes a separator and appends it to `keys`; the previous one is at `before`. Returns its block's length.
 fn append_separator(fields: &mut Decoder<'_>, keys: &mut Vec<u8>, before: &Range<usize>) -> Parsed<u64> {
     let mut decode = || Some((fields.length()?, fields.length()?, fields.varint()?));
     let (shared, rest, len) = decode().ok_or("a separator does not parse")?;

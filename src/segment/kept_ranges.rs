@@ -1,9 +1,8 @@
 //! Range tombstones of segments in memory, within the budget of the block cache.
 //!
-//! 1. They are read when they are first needed, and stay until others need their place. Reads of those in
-//!    memory take no lock.
-//! 2. The clock algorithm chooses who leaves: the hand goes round the sets and drops the first that was not
-//!    used since its last pass. The set that was read last stays, however large it is.
+//! 1. They are read when first needed, and stay until others need room. Cached reads take no lock.
+//! 2. The clock algorithm chooses what to drop: the hand goes round the sets and drops the first one not used
+//!    since its last pass. The set that was read last stays, no matter how large it is.
 
 use super::cache::BlockCache;
 use crate::ranges::RangeTombstones;
@@ -50,7 +49,7 @@ impl KeptRanges {
         KeptRanges { cache, ring: Mutex::default() }
     }
 
-    /// Keeps a set in `slot`, and drops others if all together are too large. Returns the one to use: another
+    /// Keeps a set in `slot`, and drops others if all together are too large. Returns the set to use: another
     /// thread may have been first.
     pub fn keep(&self, slot: &Arc<RangesSlot>, set: RangeTombstones) -> Arc<RangeTombstones> {
         let (bytes, set) = (set.bytes(), Arc::new(set));
@@ -71,7 +70,7 @@ impl KeptRanges {
         set
     }
 
-    /// Gives back what a segment takes that nobody needs any more.
+    /// Gives back the memory of a segment that nobody needs any more.
     pub fn release(&self, slot: &Arc<RangesSlot>) {
         if slot.set.load().is_none() || !self.cache.is_used() {
             return;
@@ -92,8 +91,7 @@ impl KeptRanges {
 }
 
 impl Ring {
-    /// Takes sets out of memory until `bytes` more fit into `bytes_max`, or none is left. After a full round
-    /// it takes any.
+    /// Drops sets until `bytes` more fit into `bytes_max`, or none is left. After a full round it takes any.
     fn make_room(&mut self, bytes: u64, bytes_max: u64) -> Vec<Arc<RangeTombstones>> {
         let (mut spared, mut dropped) = (self.sets.len(), Vec::new());
         while self.bytes.saturating_add(bytes) > bytes_max

@@ -1,9 +1,9 @@
 //! Obsolete segments and their sidecars: removed at once, unless another process reads a version of the store
 //! that needs them.
 //!
-//! Readers beside a writer mark the version that they read ([`ReaderLocks`]). What they need keeps the name
-//! of an obsolete segment until they are done; the writer looks again every second, with one query for all of
-//! them, and the next writer does so after a crash.
+//! Readers in other processes mark the version that they read ([`ReaderLocks`]). What they need keeps an
+//! obsolete segment's name until they are done. The writer checks every second, with one query for all of
+//! them; after a crash, the next writer does.
 
 use crate::error::Result;
 use crate::fs::{Fs, Process, ReaderLocks, has_no_reader_locks};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// How often the versions that others read are looked up again.
+/// How often to look up the versions that others read.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
 /// Removes the files of segments.
@@ -22,11 +22,11 @@ pub struct Leftovers {
     fs: Arc<dyn Fs>,
     dir: PathBuf,
     process: Process,
-    /// Opened when a file is to be removed for the first time.
+    /// Opened before the first removal of a file.
     locks: OnceLock<Box<dyn ReaderLocks>>,
-    /// Only for a moment: readers that leave an obsolete segment need it.
+    /// Only for a moment: readers that drop an obsolete segment need it.
     waiting: Mutex<Waiting>,
-    /// Users know that files stay because the versions cannot be looked up.
+    /// Users have been told that files stay because the versions cannot be looked up.
     has_warned: AtomicBool,
 }
 
@@ -34,12 +34,12 @@ pub struct Leftovers {
 struct Waiting {
     /// Segments with the first version of the store that does not have them.
     segments: Vec<(FileId, u64)>,
-    /// When they are next looked at.
+    /// When to check them next.
     due: Option<Instant>,
 }
 
 impl Leftovers {
-    /// Those of the store in `dir`.
+    /// The leftovers of the store in `dir`.
     pub fn new(fs: Arc<dyn Fs>, dir: &Path) -> Self {
         let (dir, process) = (dir.to_path_buf(), Process::current());
         let (locks, waiting, has_warned) = (OnceLock::new(), Mutex::default(), AtomicBool::new(false));
@@ -47,7 +47,7 @@ impl Leftovers {
     }
 
     /// Removes the files of a segment, which no version of the store from `gone_since` on has, now or once
-    /// nobody needs them. Leaves that to the parent in a forked process.
+    /// nobody needs them. In a forked process, leaves that to the parent.
     pub fn remove(&self, id: FileId, gone_since: u64) {
         if !self.process.is_current() {
             return;
@@ -83,8 +83,7 @@ impl Leftovers {
         free.into_iter().for_each(|(id, _)| self.remove_now(id));
     }
 
-    /// The lowest version that another process reads; [`u64::MAX`] if none does. If that cannot be found out,
-    /// it may be any.
+    /// The lowest version that another process reads; [`u64::MAX`] if none does. Any, if the lookup fails.
     fn lowest_needed(&self) -> u64 {
         let lowest = self.locks().and_then(|locks| match locks {
             Some(locks) => locks.lowest_held(),
@@ -158,7 +157,7 @@ mod tests {
         let paths: Vec<_> = (0..100).map(|id| segment(&fs, id)).collect();
         (0..100).for_each(|id| leftovers.remove(FileId(id), id + 1));
         let left = || paths.iter().filter(|path| fs.read(path).is_some()).count();
-        assert_eq!(left(), 60, "those that version 40 has");
+        assert_eq!(left(), 60, "those of version 40");
         let before = fs.ops_of(OpKind::Lock);
         leftovers.look_again();
         assert_eq!((left(), fs.ops_of(OpKind::Lock) - before), (60, 1));
@@ -182,9 +181,9 @@ mod tests {
         let looking = std::thread::spawn(move || looks.look_again());
         std::thread::sleep(Duration::from_millis(50)); // It is in the query now.
         let (asks, path) = (Arc::clone(&leftovers), segment(&fs, 2));
-        promptly("the look of another thread", move || asks.until_look(Instant::now()));
+        promptly("another thread's check", move || asks.until_look(Instant::now()));
         let removes = Arc::clone(&leftovers);
-        promptly("the removal of a file that nobody had", move || removes.remove(FileId(2), 0));
+        promptly("removal of a file that nobody holds", move || removes.remove(FileId(2), 0));
         assert!(fs.read(path).is_none());
         drop(held);
         looking.join().unwrap();

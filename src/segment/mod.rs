@@ -3,7 +3,7 @@
 //! A [`SegmentWriter`] writes one front to back. A [`Segment`] is an open one: [`get`](Segment::get) reads
 //! one key, [`cursor`](Segment::cursor) walks from a bound in either direction, [`verify`](Segment::verify)
 //! checks everything. A [`SegmentFile`] opens its segment on first use. Data blocks come through the store's
-//! [`BlockCache`]. Index partitions stay in memory up to a share of it, beside the small top index.
+//! [`BlockCache`]. Index partitions stay in memory up to a share of the cache, with the small top index.
 
 pub mod format;
 

@@ -1,29 +1,29 @@
-//! Packing data blocks into pages: a block that lies in one page of the file costs a cold read one page.
+//! Packs data blocks into pages: a cold read of a block that lies in one page of the file costs one page.
 //!
-//! 1. The next block may have as many bytes as, by the compression of the blocks before it, fit in the rest
-//!    of the page.
+//! 1. The next block may have as many bytes as fit in the rest of the page, going by the compression of
+//!    earlier blocks.
 //! 2. If less than a quarter of a block fits there, the block may have its full size and lies in two pages.
-//! 3. If that would leave at most a sixteenth of the page, the block before is padded to the end of it.
+//! 3. If that would leave at most a sixteenth of the page, the previous block is padded to its end.
 //!
-//! Rows of 124 bytes, half of each value random, LZ4, blocks of 4 KiB: 1.65 pages for each block became 1.00,
-//! for 2.3 % more space, and a `get` from the page cache went from 2.7 to 2.3 µs. Rows of 840 bytes: 1.44
-//! became 1.20, for 1.1 % more space.
+//! Rows of 124 bytes, half of each value random, LZ4, blocks of 4 KiB: from 1.65 to 1.00 pages per block, for
+//! 2.3 % more space; a `get` from the page cache went from 2.7 to 2.3 µs. Rows of 840 bytes: from 1.44 to
+//! 1.20, for 1.1 % more space.
 
 use super::format::TRAILER_BYTES;
 
 /// Size of a page of the operating system and of most disks.
 const PAGE_BYTES: u64 = 4096;
-/// The rest of a page is left empty up to this size: a sixteenth.
+/// The rest of a page stays empty up to this size: a sixteenth.
 const EMPTY_BYTES: u64 = PAGE_BYTES / 16;
-/// Compressed sizes vary from block to block; aim so far below the space that is left.
+/// Compressed sizes vary from block to block; aim this far below the space that is left.
 const AIM: f64 = 0.98;
-/// How much the last block counts in the mean compression.
+/// The weight of the last block in the mean compression.
 const WEIGHT: f64 = 1.0 / 16.0;
 
 /// Chooses the sizes of the data blocks of one segment.
 pub struct Packing {
     block_bytes: usize,
-    /// Mean of stored bytes for each byte of a block.
+    /// Mean stored bytes per byte of a block.
     ratio: f64,
 }
 

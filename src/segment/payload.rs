@@ -1,7 +1,7 @@
 //! Decompressed blocks, and the memory of blocks that the cache has evicted.
 //!
-//! The thread that evicts a block puts a later one in its memory. So it seldom allocates, and seldom frees
-//! what another thread has allocated: threads that read would wait for each other's allocator.
+//! The thread that evicts a block reuses its memory for a later one. So it seldom allocates, and seldom frees
+//! what another thread allocated: otherwise reading threads would wait for each other's allocator.
 
 use std::cell::RefCell;
 use std::convert::Infallible;
@@ -12,9 +12,9 @@ use std::sync::Arc;
 const SPARES: usize = 16;
 /// The largest memory that is kept.
 const SPARE_BYTES: usize = 32 << 10;
-/// Memory may be longer than the block by this share of the block, an eighth, and what rounding adds.
+/// Memory may exceed the block by this share of the block, an eighth, and by rounding.
 const SLACK_SHARE: usize = 8;
-/// Memory is allocated in multiples of so many bytes, so that it fits later blocks.
+/// Memory is allocated in multiples of this many bytes, so that it fits later blocks.
 const UNIT_BYTES: usize = 256;
 
 thread_local!(static SPARE: RefCell<Vec<Arc<[u8]>>> = const { RefCell::new(Vec::new()) });
@@ -26,7 +26,7 @@ pub struct Payload {
 }
 
 impl Payload {
-    /// `len` bytes that `fill` must write: before, they are zeros, or what an evicted block has left.
+    /// `len` bytes that `fill` must write: at first they are zeros, or leftovers of an evicted block.
     pub fn filled<E>(len: usize, fill: impl FnOnce(&mut [u8]) -> Result<(), E>) -> Result<Self, E> {
         let mut memory = spare(len).unwrap_or_else(|| zeros(len));
         fill(Arc::get_mut(&mut memory).and_then(|memory| memory.get_mut(..len)).unwrap_or_default())?;
@@ -67,7 +67,7 @@ pub fn keep_spare(mut memory: Arc<[u8]>) {
         _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();
             if spare.len() == SPARES {
-                spare.remove(0); // The oldest, so that what fits no block goes.
+                spare.remove(0); // The oldest, so that memory that fits no block is dropped.
             }
             spare.push(memory);
         });
@@ -91,7 +91,7 @@ fn rounded(len: usize) -> usize {
     if len <= SPARE_BYTES { len.next_multiple_of(UNIT_BYTES) } else { len }
 }
 
-/// One allocation. Zeroing a block in the cache of the CPU costs a few per cent of decompressing it.
+/// One allocation. Zeroing a block in the CPU's cache costs a few per cent of decompressing it.
 fn zeros(len: usize) -> Arc<[u8]> {
     std::iter::repeat_n(0, rounded(len)).collect()
 }

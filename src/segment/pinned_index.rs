@@ -1,12 +1,10 @@
-//! Index partitions that an open segment keeps in memory, so that a point read searches them without a look
-//! into the cache.
+//! Index partitions that an open segment keeps in memory, so a point read needs no cache lookup for them.
 
 use super::cache::BlockCache;
 use super::index::Index;
 use std::sync::{Arc, OnceLock};
 
-/// One partition of an open segment, once it was read, unless the budget for pinned partitions was used up
-/// then.
+/// One partition of an open segment, once read, unless the budget for pinned partitions was used up by then.
 #[derive(Default)]
 pub struct PinnedPartition(OnceLock<Arc<Index>>);
 

@@ -28,7 +28,7 @@ pub struct Properties {
     pub entries: u64,
     /// Number of tombstones.
     pub tombstones: u64,
-    /// Length of the longest streak of tombstones, of keys and of ranges, without a put between them.
+    /// Length of the longest streak of tombstones, of keys and ranges, without a put in between.
     pub longest_streak: u64,
     /// Number of ranges that range tombstones delete.
     pub ranges: u64,
@@ -52,7 +52,7 @@ pub struct Properties {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PropertiesBuilder {
     counted: Properties,
-    /// Tombstones since the last put, of keys and of ranges.
+    /// Tombstones since the last put, of keys and ranges.
     streak: u64,
     /// The ranges among all tombstones so far.
     ranges: u64,
@@ -101,8 +101,8 @@ impl PropertiesBuilder {
         of.raw_bytes += (key.len() + value_len) as u64;
     }
 
-    /// Counts ranges that begin before the next entry. [`finish`](Self::finish) counts those that are not
-    /// counted here as if all of them were behind the last entry.
+    /// Counts ranges that begin before the next entry. [`finish`](Self::finish) counts all others as if they
+    /// came after the last entry.
     pub fn pass_ranges(&mut self, count: u64) {
         self.ranges += count;
         self.streak += count;
@@ -133,7 +133,7 @@ impl PropertiesBuilder {
 }
 
 impl Properties {
-    /// With the sequence number of all rows, if the footer has it; else it is 0.
+    /// With the sequence number of all rows, if the footer has it; otherwise that is 0.
     pub fn numbered(self, number: Seq) -> Self {
         let [min_seq, max_seq] = [self.min_seq, self.max_seq].map(|seq| seq.saturating_add(number));
         Properties { min_seq, max_seq, ..self }
@@ -174,8 +174,7 @@ impl Properties {
     /// Decodes the payload of the properties block at `location`.
     ///
     /// # Errors
-    /// [`Error::Corruption`], or [`Error::UnknownCode`] for a hash, a compression or a field of a newer
-    /// version.
+    /// [`Error::Corruption`], or [`Error::UnknownCode`] for a newer version's hash, compression or field.
     pub fn decode(location: Location<'_>, payload: &[u8]) -> Result<Self> {
         match Self::parse(payload) {
             Ok(properties) => Ok(properties),
@@ -214,7 +213,7 @@ impl Properties {
     }
 }
 
-/// The hash, the compression or the field in a payload that does not parse, if only a newer version has it.
+/// The hash, compression or field in a payload that does not parse, if it belongs to a newer version.
 fn unknown_code(payload: &[u8]) -> Option<String> {
     let mut fields = Decoder::new(payload);
     fields.take(NUMBERS_BYTES)?;

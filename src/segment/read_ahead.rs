@@ -25,12 +25,12 @@ impl ReadAhead {
         ReadAhead { next_bytes: READ_BYTES, uncounted: true, ..ReadAhead::default() }
     }
 
-    /// Reads one block first again, for another walk.
+    /// Starts again with a read of one block, for another walk.
     pub fn start_over(&mut self) {
         self.next_bytes = 0;
     }
 
-    /// Forgets what it holds, for another segment.
+    /// Forgets its contents, for another segment.
     pub fn forget(&mut self) {
         self.holds = 0..0;
     }

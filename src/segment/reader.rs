@@ -21,7 +21,7 @@ use std::cell::Cell;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Largest buffer that a thread keeps for its next read. A huge value gives its memory back.
+/// Largest buffer that a thread keeps for its next read. The memory of a huge value is freed.
 const STORED_BYTES: usize = 256 << 10;
 
 thread_local!(static STORED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
@@ -34,13 +34,13 @@ pub struct Segment {
     pub(super) top: Index,
     /// Memory of the top index and of the list of its partitions.
     top_bytes: usize,
-    /// The partitions of `top` that were read so far, as far as the cache lets them be pinned.
+    /// The partitions of `top` read so far, as far as the cache lets them be pinned.
     partitions: Box<[PinnedPartition]>,
     pub(super) cache: Arc<BlockCache>,
     pub(super) counters: Arc<ReadCounters>,
 }
 
-/// What footer and properties say.
+/// The contents of footer and properties.
 #[derive(PartialEq, Eq)]
 pub struct SegmentTail {
     pub(super) footer: Footer,
@@ -111,7 +111,7 @@ impl Segment {
         Ok(block.rows().get(key, hash).map(|entry| Entry { seq: self.seq_of(entry.seq), ..entry }))
     }
 
-    /// The sequence number of a row for which its block says this one.
+    /// The sequence number of a row whose block gives this one.
     #[inline]
     pub(super) fn seq_of(&self, stored: Seq) -> Seq {
         stored.wrapping_add(self.tail.footer.number) // One of the two is 0.
@@ -128,7 +128,7 @@ impl Segment {
         }
     }
 
-    /// Starts to read the block that [`get`](Self::get) will read, unless it is cached; or the index
+    /// Starts to read the block that [`get`](Self::get) will read, unless it is cached, or the index
     /// partition, if that is not in memory.
     pub fn will_need(&self, key: &[u8]) {
         let at = self.top.seek(key);
@@ -220,7 +220,7 @@ impl Segment {
         self.located(handle, Block::parse(payload))
     }
 
-    /// Reads a stored block into the thread's buffer for `parse`. So no read allocates or zeroes a buffer.
+    /// Reads a stored block into the thread's buffer for `parse`, so no read allocates or zeroes a buffer.
     fn read<T>(&self, handle: BlockHandle, parse: impl FnOnce(&[u8]) -> Result<T>) -> Result<T> {
         let mut buffer = STORED.try_with(Cell::take).unwrap_or_default();
         let len = handle.len as usize;
@@ -246,7 +246,7 @@ impl Segment {
         parsed.map_err(|what| self.location(handle.offset).damaged(what))
     }
 
-    /// Where the block lies that could hold `key`, in partition `number` of the top index.
+    /// The location of the block that could hold `key`, in partition `number` of the top index.
     #[inline]
     pub(super) fn block_for(&self, partition: &Index, number: usize, key: &[u8]) -> Result<BlockHandle> {
         self.seek_block(partition, number, key).map(|at| partition.handle(at))
@@ -310,7 +310,7 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     Ok((SegmentTail { footer, summary, store, compression }, top))
 }
 
-/// Where the range tombstones lie, if there are any: between the last partition and the top index.
+/// Where the range tombstones are, if any: between the last partition and the top index.
 pub(super) fn ranges_handle(footer: &Footer, top: &Index) -> BlockHandle {
     let offset = top.area().end;
     let len = footer.top.offset.saturating_sub(offset);

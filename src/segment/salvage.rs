@@ -1,13 +1,12 @@
 //! Salvage: every row of a damaged segment that can still be read.
 //!
 //! 1. A readable index partition gives the location of its blocks. Each block is read by itself.
-//! 2. Elsewhere blocks are found without an index: what a block begins with says where it ends, and its
+//! 2. Elsewhere blocks are found without an index: the beginning of a block says where it ends, and its
 //!    checksum covers its location.
 //! 3. After a damaged block that no index lists, the next one may start anywhere: every offset is tried, with
 //!    bounded effort.
 //! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow
-//!    the previous ones. Its fingerprints are not checked: the key of the hash may be lost, and the rows get
-//!    new ones.
+//!    the previous ones. Its fingerprints are not checked: the hash key may be lost, and rows get new ones.
 
 use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
@@ -32,7 +31,7 @@ use std::sync::Arc;
 /// Receives each row: key, sequence number, kind, value.
 pub type OnRow<'a> = dyn FnMut(&[u8], Seq, EntryKind, &[u8]) -> Result<()> + 'a;
 
-/// What [`salvage`] found besides the rows.
+/// What [`salvage`] found, apart from the rows.
 #[derive(Default)]
 pub struct Salvaged {
     /// Where rows are missing, in key order.
@@ -41,7 +40,7 @@ pub struct Salvaged {
     pub properties: Option<Properties>,
     /// The range tombstones, if they are readable or there are none; `None` if some are or may be lost.
     pub ranges: Option<RangeTombstones>,
-    /// Whether nothing says how old the rows are.
+    /// Whether the age of the rows is unknown.
     pub has_lost_number: bool,
 }
 
@@ -56,29 +55,30 @@ pub struct Gap {
     pub before: Option<Vec<u8>>,
 }
 
-/// Limit on the bytes that the search for blocks in one segment looks at in vain.
+/// Limit on the bytes that a fruitless search for blocks in one segment looks at.
 const SEARCH_BYTES: u64 = if cfg!(fuzzing) { 64 << 20 } else { 4 << 30 };
 /// The same limit for all segments of a repair together: some minutes at worst.
 pub const SEARCH_BYTES_REPAIR: u64 = 16 << 30;
-/// The search in a short segment looks in vain at this many times its length, and at `SEARCH_BYTES_MIN`. What
-/// leads to a block is free up to this many times the block. Without an index, sound segments need less than
-/// 700 bytes of it, for blocks of 120 bytes to 3 MiB; noise needs a third of its length (`tests/search.rs`).
+/// The search in a short segment may look in vain at this many times its length plus `SEARCH_BYTES_MIN`.
+/// Bytes that lead to a block are free up to this many times the block. Without an index, intact segments
+/// need less than 700 bytes of it, for blocks of 120 bytes to 3 MiB; noise needs a third of its length
+/// (`tests/search.rs`).
 const SEARCH_FACTOR: u64 = 16;
 const SEARCH_BYTES_MIN: u64 = 4 << 20;
-/// A block begins with at most so many zeros: those of an index whose base is 0, before a count.
+/// A block begins with at most this many zeros: an index whose base is 0, before a count.
 const ZEROS_MAX: u64 = 8 + 3;
-/// The end of a block is first looked for in this many bytes, then in twice as many, and so on.
+/// A search for the end of a block first covers this many bytes, then twice as many, and so on.
 const FIRST_LOOK_BYTES: usize = 64 << 10;
 /// From this size on, a look at the next offset reads the file again.
 const READ_AGAIN_BYTES: usize = 1 << 20;
 
-/// Passes every readable row of segment `id` to `on_row`, in key order. `known` is what the manifest says of
-/// it. Rows whose number only a lost footer knows get the one in `known`, or else 1: they are not newer than
-/// anything. The search for blocks that no index lists looks in vain at `search_bytes` at most, which it
-/// reduces.
+/// Passes every readable row of segment `id` to `on_row`, in key order. `known` is its manifest entry. Rows
+/// whose number was only in a lost footer get the one in `known`, or else 1: they are not newer than
+/// anything. The search for blocks that no index lists looks in vain at `search_bytes` at most and reduces
+/// it.
 ///
 /// # Errors
-/// Those of `on_row`, and a file whose length cannot be read. Damage is reported in the result.
+/// The errors of `on_row`, and of a file whose length cannot be read. Damage is reported in the result.
 pub fn salvage(
     file: &Arc<dyn ReadFile>,
     id: FileId,
@@ -106,7 +106,7 @@ pub fn salvage(
             found.iter().filter_map(|handle| Some((handle.offset, salvager.index(*handle, Indexed::Data)?))),
         );
         let ranges = found.iter().find_map(|handle| salvager.ranges(*handle));
-        // If every byte up to the footer belongs to a block that was found, there are no others.
+        // If every byte up to the footer belongs to a found block, there are no others.
         let (from, to) = (end.unwrap_or(0), len.saturating_sub(FOOTER_BYTES as u64));
         let read_to = found.iter().fold(from, |at, block| if block.offset == at { block.end() } else { at });
         let own = found.iter().find_map(|handle| salvager.properties(*handle));
@@ -146,8 +146,7 @@ pub fn salvage(
     Ok(salvaged)
 }
 
-/// The properties of segment `id`, with the number of its rows, if they are readable. Other parts of it may
-/// be damaged.
+/// The properties of segment `id`, with the number of its rows, if readable. Other parts may be damaged.
 pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Option<Properties> {
     let salvager = Salvager { file, id, effort: 0, last_key: None };
     salvager.tail(file.len().ok()?).properties
@@ -156,7 +155,7 @@ pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Option<Propertie
 struct Salvager<'a> {
     file: &'a Arc<dyn ReadFile>,
     id: FileId,
-    /// Bytes left to look at in vain.
+    /// Remaining bytes to look at in vain.
     effort: u64,
     last_key: Option<Vec<u8>>,
 }
@@ -166,7 +165,7 @@ struct SurvivingTail {
     top: Option<Index>,
     properties: Option<Properties>,
     ranges: Option<RangeTombstones>,
-    /// That of the footer, if it is readable.
+    /// The footer's number, if it is readable.
     number: Option<Seq>,
 }
 
@@ -227,7 +226,7 @@ impl Salvager<'_> {
     }
 
     /// All blocks before `end`, in order and without overlap: those that an index lists, and those found
-    /// where none does.
+    /// where there is none.
     fn blocks<'i>(&mut self, partitions: impl Iterator<Item = &'i Index>, end: u64) -> Vec<BlockHandle> {
         let named = partitions.flat_map(|partition| (0..partition.len()).map(|at| partition.handle(at)));
         let mut named: Vec<BlockHandle> = named.filter(|handle| handle.end() <= end).collect();
@@ -245,7 +244,7 @@ impl Salvager<'_> {
         blocks
     }
 
-    /// Finds the blocks of a range, without an index. A hole of the file ends the search.
+    /// Finds the blocks of a range without an index. A hole in the file ends the search.
     fn find(&mut self, range: Range<u64>) -> Vec<BlockHandle> {
         let mut pieces = Pieces::new(Arc::clone(self.file), range.end).around_errors();
         let (mut found, mut at) = (Vec::new(), range.start);
@@ -269,7 +268,7 @@ impl Salvager<'_> {
         found
     }
 
-    /// The length of the block at `at`. Looks into more and more of the file. Charges the effort, unless it
+    /// The length of the block at `at`. Looks at more and more of the file. Charges the effort, unless it
     /// leads to a block.
     fn block_at(&mut self, pieces: &mut Pieces, at: u64) -> Option<usize> {
         let (mut look, mut effort) = (FIRST_LOOK_BYTES, 0);
@@ -293,7 +292,7 @@ impl Salvager<'_> {
         found
     }
 
-    /// The rows of a data block; `None` if it is damaged or not a data block. An error if this build cannot
+    /// The rows of a data block; `None` if it is damaged or not a data block. Fails if this build cannot
     /// decompress it.
     fn data_block(&self, handle: BlockHandle) -> Result<Option<Rows>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));

@@ -1,4 +1,4 @@
-//! What is known of a segment without opening it.
+//! What is known about a segment without opening it.
 
 use super::format::{Footer, WRITES};
 use super::properties::Properties;
@@ -19,7 +19,7 @@ pub struct SegmentSummary {
     pub entries: u64,
     /// Number of tombstones.
     pub tombstones: u64,
-    /// Length of the longest streak of tombstones, of keys and of ranges, without a put between them.
+    /// Length of the longest streak of tombstones, of keys and ranges, without a put in between.
     pub longest_streak: u64,
     /// Number of ranges that range tombstones delete.
     pub ranges: u64,
@@ -41,12 +41,12 @@ pub struct SegmentSummary {
 }
 
 impl SegmentSummary {
-    /// Whether it has tombstones, of keys or of ranges.
+    /// Whether it has tombstones, of keys or ranges.
     pub fn has_tombstones(&self) -> bool {
         self.tombstones > 0 || self.ranges > 0
     }
 
-    /// Whether its file has a format of an earlier release, which a compaction replaces.
+    /// Whether its file has an earlier release's format, which a compaction replaces.
     pub fn is_of_earlier_format(&self) -> bool {
         self.version < WRITES
     }

@@ -1,4 +1,4 @@
-//! Reading a whole segment and checking everything in it.
+//! Reads a whole segment and checks everything in it.
 
 use super::block::Rows;
 use super::block_builder::BlockBuilder;
@@ -20,12 +20,11 @@ pub type OnEntry<'a> = dyn FnMut(&[u8], Seq, EntryKind) -> Result<()> + 'a;
 pub type OnDamage<'a> = dyn FnMut(DamagedBlocks) -> Result<()> + 'a;
 
 impl Segment {
-    /// Reads the whole file, bypassing the cache and using memory for a few of its largest blocks, and checks
-    /// that
+    /// Reads the file, bypassing the cache, with memory for a few of its largest blocks, and checks that
     ///
     /// 1. footer, properties and top index are valid and unchanged since the segment was opened;
     /// 2. every block has a valid checksum and form, and every data block equals what the writer would
-    ///    produce for its entries, the fingerprints of their keys included;
+    ///    produce for its entries, including their keys' fingerprints;
     /// 3. keys strictly increase and are within the separators around their block;
     /// 4. the blocks cover the file without gaps from the first byte to the footer;
     /// 5. counts, bounds and sums equal the properties;
@@ -34,13 +33,13 @@ impl Segment {
     /// `on_entry` receives every entry in key order, for checks against other data such as a filter.
     ///
     /// # Errors
-    /// The first of what is wrong.
+    /// The first fault found.
     pub fn verify(&self, on_entry: &mut OnEntry<'_>) -> Result<()> {
         self.verify_around(on_entry, &mut |damaged| Err(damaged.error))
     }
 
-    /// [`verify`](Self::verify), but goes on behind blocks that cannot be read. Then it compares neither the
-    /// totals nor the digest.
+    /// [`verify`](Self::verify), but continues after unreadable blocks. Then it compares neither the totals
+    /// nor the digest.
     pub fn verify_around(&self, on_entry: &mut OnEntry<'_>, on_damage: &mut OnDamage<'_>) -> Result<()> {
         let (tail, top) = read_tail(&*self.file, self.id())?;
         let footer = tail.footer;
@@ -92,9 +91,9 @@ struct Verifier<'a, 'b> {
     on_entry: &'a mut OnEntry<'b>,
     builder: BlockBuilder,
     rebuilt: Vec<u8>,
-    /// The blocks just before that could not be read.
+    /// The unreadable blocks just before.
     damaged: Option<DamagedBlocks>,
-    /// Some block could not be read.
+    /// Whether some block could not be read.
     is_damaged: bool,
     /// The error of `on_entry`.
     stopped: Option<Error>,
@@ -106,7 +105,7 @@ impl Verifier<'_, '_> {
             Ok(partition) => partition,
             Err(error) => {
                 self.note_damage(error, top.handle(number).offset, None, top.separator(number));
-                // The blocks of the next one begin somewhere behind.
+                // The blocks of the next one begin somewhere after this.
                 self.offset = None;
                 return Ok(());
             }
@@ -132,7 +131,7 @@ impl Verifier<'_, '_> {
         Ok(())
     }
 
-    /// Blocks that follow each other count as one damage.
+    /// Consecutive blocks count as one damage.
     fn note_damage(&mut self, error: Error, offset: u64, blocks: Option<u64>, separator: &[u8]) {
         let after = self.last_separator.replace(separator.to_vec());
         let blocks_before = self.damaged.as_ref().map_or(Some(0), |damaged| damaged.blocks);
@@ -141,7 +140,7 @@ impl Verifier<'_, '_> {
         let (error, offset, after) = first.unwrap_or((error, offset, after));
         self.damaged = Some(DamagedBlocks { error, offset, blocks, after, up_to: separator.to_vec() });
         self.is_damaged = true;
-        self.last_key.clear(); // It may be one of the damaged block; the separator bounds what follows.
+        self.last_key.clear(); // It may belong to the damaged block; the separator bounds what follows.
     }
 
     fn read_partition(&mut self, top: &Index, number: usize) -> Result<Index> {
@@ -171,7 +170,7 @@ impl Verifier<'_, '_> {
         }
         let hasher = self.segment.store().hasher;
         if !rows.is_as_written(Some(hasher), &mut self.builder, &mut self.rebuilt) {
-            return Err(location.damaged("a data block in a form that no writer gives it"));
+            return Err(location.damaged("a data block that no writer would produce"));
         }
         Ok(())
     }
@@ -194,8 +193,7 @@ impl Verifier<'_, '_> {
         Ok(())
     }
 
-    /// Digests the bytes between data blocks and footer, which have been parsed already, and compares the
-    /// totals.
+    /// Digests the bytes between data blocks and footer, already parsed, and compares the totals.
     fn finish(mut self, footer: &Footer, file_bytes: u64) -> Result<()> {
         let data_bytes = self.segment.summary().data_bytes;
         let location = self.segment.location(footer.properties.end());
@@ -211,7 +209,7 @@ impl Verifier<'_, '_> {
         let ranges = self.segment.read_ranges()?;
         let mut found = self.found.finish(&ranges, self.last_key);
         if !ranges.is_empty() {
-            // A repair does not know where among the rows it would count each.
+            // A repair does not know where among the rows to count each.
             found.longest_streak = self.segment.summary().longest_streak;
         }
         if SegmentSummary::new(footer, found, data_bytes, file_bytes) != *self.segment.summary() {

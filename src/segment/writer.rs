@@ -23,8 +23,8 @@ use std::path::Path;
 /// The layout of a segment.
 #[derive(Debug, Clone, Copy)]
 pub struct WriterOptions {
-    /// Largest data block before compression, except for a single entry that is larger. 64 B to 16 MiB.
-    /// Blocks that fit in a page of 4 KiB after compression may be smaller, so that few lie in two pages.
+    /// Largest data block before compression, unless a single entry is larger. 64 B to 16 MiB. Blocks that
+    /// fit in a 4 KiB page after compression may be smaller, so that few lie in two pages.
     pub block_bytes: usize,
     /// Compression of data blocks.
     pub compression: Compression,
@@ -43,12 +43,12 @@ const PARTITION_BLOCKS: usize = 4;
 /// A segment without its footer, which waits for the sequence number of its rows.
 pub struct UnnumberedSegment {
     footer: Footer,
-    /// Of the whole segment, but for the number.
+    /// Of the whole segment, except the number.
     pub summary: SegmentSummary,
 }
 
 impl UnnumberedSegment {
-    /// The footer that gives the rows their number. Whoever appends it to the file makes it durable.
+    /// The footer that gives the rows their number. The caller appends it to the file and makes it durable.
     ///
     /// # Errors
     /// [`Error::NumbersExhausted`].
@@ -62,9 +62,8 @@ impl UnnumberedSegment {
     }
 }
 
-/// Writes one segment: `create (append)+ finish`. A writer that is dropped before `finish` leaves an
-/// unfinished file that no reader opens. After a failed write the file is not written again, and `finish`
-/// returns the error.
+/// Writes one segment: `create (append)+ finish`. A writer dropped before `finish` leaves an unfinished file
+/// that no reader opens. After a failed write the file is not written again, and `finish` returns the error.
 pub struct SegmentWriter {
     appender: SegmentAppender,
     id: FileId,
@@ -155,8 +154,7 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Counts ranges of range tombstones that begin before the next entry. Those that are not counted count
-    /// as behind the last one.
+    /// Counts range tombstones that begin before the next entry. Others count as after the last entry.
     pub fn pass_ranges(&mut self, count: u64) {
         self.properties.pass_ranges(count);
     }
@@ -189,8 +187,7 @@ impl SegmentWriter {
         Ok(SegmentSummary { file_bytes, ..summary })
     }
 
-    /// [`finish`](Self::finish), but without the footer, for rows that were all appended with sequence
-    /// number 0.
+    /// [`finish`](Self::finish), but without the footer, for rows all appended with sequence number 0.
     pub fn finish_unnumbered(mut self) -> Result<UnnumberedSegment> {
         let (footer, summary) = self.write_tail()?;
         if summary.max_seq > 0 || summary.ranges > 0 {

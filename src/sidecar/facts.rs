@@ -1,4 +1,4 @@
-//! What the header page of a sidecar says, and whether the rest of the file agrees.
+//! What a sidecar's header page says, and whether the rest of the file agrees.
 
 use super::maps::Maps;
 use super::unusable::Unusable;
@@ -11,8 +11,7 @@ use crate::hash::KeyHasher;
 use crate::id::FileId;
 use std::path::Path;
 
-/// What a sidecar must be to be trusted: the filter of one segment, whose keys are hashed with the store's
-/// hash.
+/// What a sidecar must be to be trusted: one segment's filter, with keys hashed by the store's hash.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Expect {
     /// The segment.
@@ -32,7 +31,7 @@ impl Expect {
     }
 }
 
-/// What a sidecar's header page says of it.
+/// What a sidecar's header page says about it.
 #[derive(Clone, Copy)]
 pub struct Facts {
     pub(super) header: Header,
@@ -42,7 +41,7 @@ pub struct Facts {
 
 impl Facts {
     pub(super) fn read(maps: &Maps, path: &Path, expect: &Expect) -> Result<Self, Unusable> {
-        // Ordinary reads, so that an unreadable file is an error and no SIGBUS.
+        // Ordinary reads, so that an unreadable file gives an error instead of a SIGBUS.
         let file = maps.fs.open(path)?;
         let len = file.len()?;
         let mut page = vec![0; HEADER_BYTES.min(usize::try_from(len).unwrap_or(HEADER_BYTES))];
@@ -65,7 +64,7 @@ impl Facts {
         self.prober.kind()
     }
 
-    /// How many hashes were added when it was built, those of prefixes included.
+    /// Number of hashes when it was built, including those of prefixes.
     pub fn keys(&self) -> u64 {
         self.header.keys
     }
@@ -95,7 +94,7 @@ impl Facts {
         self.header.expected_fpr
     }
 
-    /// Checks a piece of the file, which begins at a multiple of a page: the header page by its seal, and
+    /// Checks a piece of the file that begins at a multiple of a page: the header page by its seal, and
     /// groups by their checksums.
     pub(super) fn check_piece(&self, file: &dyn ReadFile, at: u64, piece: &[u8]) -> Result<(), Unusable> {
         let skip = match at {
@@ -114,7 +113,7 @@ impl Facts {
         }
     }
 
-    /// Checks by length and header page that these are the bytes of the file that was opened.
+    /// Checks by length and header page that these bytes belong to the opened file.
     pub(super) fn check_same(&self, map: &Map) -> Result<(), Unusable> {
         self.header.check_length(map.len() as u64)?;
         let same = map.get(..HEADER_BYTES).map(Seal::of) == Some(self.seal);

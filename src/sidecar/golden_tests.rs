@@ -1,6 +1,5 @@
 //! The committed sidecars: every build must write and read `fixtures/golden/*.bin`; `*.hex` are their
-//! annotated dumps. `UPDATE_GOLDEN=1 cargo test golden` rewrites both. A change of either is a change of the
-//! format.
+//! annotated dumps. `UPDATE_GOLDEN=1 cargo test golden` rewrites both. A change of either changes the format.
 
 use super::tests::maps;
 use super::*;

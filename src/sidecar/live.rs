@@ -1,13 +1,13 @@
-//! The sidecars of live segments, and what is left of one when no view has its segment any more.
+//! The sidecars of live segments, and what remains of one once no view has its segment.
 
 use super::state::Sidecar;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// The sidecar of a live segment. When the last clone goes, no view has the segment any more, and the sidecar
-/// gives its memory and its file back. Threads that keep a [`shared`](Self::shared) one may ask it even then,
-/// but it denies all keys: only an answer that was given while a view had the segment counts (I1).
+/// The sidecar of a live segment. When the last clone is dropped, no view has the segment any more, and the
+/// sidecar frees its memory and its file. Threads that keep a [`shared`](Self::shared) one may still probe
+/// it, but it then denies all keys: only an answer given while a view had the segment counts (I1).
 pub struct LiveSidecar(Arc<Sidecar>);
 
 impl LiveSidecar {
@@ -17,7 +17,7 @@ impl LiveSidecar {
         LiveSidecar(Arc::new(sidecar))
     }
 
-    /// Whether both are one sidecar.
+    /// Whether both are the same sidecar.
     pub fn is(&self, other: &LiveSidecar) -> bool {
         Arc::ptr_eq(&self.0, &other.0)
     }

@@ -1,11 +1,11 @@
-//! The maps of one store's sidecars. The options bound their number, however many segments the store has.
+//! The maps of one store's sidecars. The options limit their number for any number of segments.
 //!
 //! 1. The first reader that probes a sidecar maps it, without a lock. If the budget is used up, the sidecar
 //!    answers "maybe".
 //! 2. A map is never taken from a reader. When few are left, the store's next live set has unmapped copies
-//!    ([`Sidecar::unmapped`](super::Sidecar::unmapped)) of sidecars that were not probed recently. Its memory
-//!    and its file are given back with the last view that includes it (`live.rs`), the map itself with the
-//!    last thread that keeps the view's filters.
+//!    ([`Sidecar::unmapped`](super::Sidecar::unmapped)) of sidecars that were not probed recently. The old
+//!    sidecar's memory and file are freed with the last view that includes it (`live.rs`), the map itself
+//!    with the last thread that keeps the view's filters.
 
 use crate::fs::Fs;
 use crate::sync::Condvar;
@@ -18,7 +18,7 @@ pub struct Maps {
     pub(super) fs: Arc<dyn Fs>,
     max: usize,
     mapped: AtomicUsize,
-    /// Few maps are left, or the kernel gave none.
+    /// Few maps are left, or the kernel refused one.
     is_short: AtomicBool,
     /// A reader has condemned a sidecar.
     has_bad: AtomicBool,
@@ -30,8 +30,7 @@ pub struct Maps {
 pub(super) struct Share(Arc<Maps>);
 
 impl Maps {
-    /// A budget of `max` maps for sidecars on `fs`. Notifies `wake` when maps become scarce or a sidecar is
-    /// bad.
+    /// A budget of `max` maps for sidecars on `fs`. Notifies `wake` when maps run short or a sidecar is bad.
     pub fn new(fs: Arc<dyn Fs>, max: usize, wake: Arc<Condvar>) -> Self {
         let [is_short, has_bad] = [false, false].map(AtomicBool::new);
         Maps { fs, max, mapped: AtomicUsize::new(0), is_short, has_bad, wake }
@@ -47,7 +46,7 @@ impl Maps {
         self.mapped().saturating_sub(self.max - self.max / 4)
     }
 
-    /// Whether maps have become scarce since the last call.
+    /// Whether maps have run short since the last call.
     pub fn take_shortage(&self) -> bool {
         self.is_short.load(Relaxed) && self.is_short.swap(false, AcqRel)
     }

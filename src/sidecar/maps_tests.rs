@@ -100,7 +100,7 @@ fn a_sidecar_gives_its_memory_back_with_its_last_owner_whoever_keeps_it() {
         drop(first);
         assert_eq!(denied(&kept, &members()[..usize::from(asked_before) * members().len()]), 0);
         drop(second);
-        kept.ask(members()[0]); // Maps the file, if nobody has asked before.
+        kept.ask(members()[0]); // Maps the file, unless it was probed before.
         let bytes = &kept.bytes.get().unwrap().map;
         assert!(!bytes.is_empty() && bytes.iter().all(|byte| *byte == 0), "{residency:?}, {asked_before}");
     }

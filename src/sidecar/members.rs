@@ -1,14 +1,14 @@
-//! What a segment's filter is built from.
+//! The members of a segment's filter.
 
 use crate::filter::format::StoredPrefixes;
 use crate::filter::{DistinctPrefixes, PrefixSet};
 use crate::hash::KeyHasher;
 
-/// Room is made at once for so many members, 8 MiB. For more it grows as they come.
+/// Room for this many members, 8 MiB, is reserved at once. For more, it grows as needed.
 const EXPECTED_MAX: usize = 1 << 20;
 
-/// The members of a segment's filter, collected while its keys pass in order: every key, tombstones included
-/// (I9), and every distinct prefix of one. The filter is sized from their exact number.
+/// The members of a segment's filter, collected while its keys pass in order: every key, including tombstones
+/// (I9), and every distinct prefix. The filter is sized from their exact number.
 pub struct Members {
     hashes: Vec<u64>,
     prefixes: StoredPrefixes,
@@ -22,12 +22,12 @@ impl Members {
         Members { hashes: Vec::new(), prefixes, distinct: DistinctPrefixes::new(&set, hasher) }
     }
 
-    /// Makes room for so many keys, or for part of them: the number is what a file claims.
+    /// Reserves room for this many keys, or for part of them: the number comes from a file.
     pub fn expect(&mut self, keys: u64) {
         self.hashes.reserve(usize::try_from(keys).unwrap_or(EXPECTED_MAX).min(EXPECTED_MAX));
     }
 
-    /// Adds a key, which is greater than all before, with its hash, and the prefixes that are new.
+    /// Adds a key, greater than all before, with its hash and its new prefixes.
     #[inline]
     pub fn add(&mut self, key: &[u8], hash: u64) {
         self.hashes.push(hash);
@@ -37,12 +37,12 @@ impl Members {
         });
     }
 
-    /// The hashes of all of them.
+    /// The hashes of all members.
     pub fn hashes(&self) -> &[u64] {
         &self.hashes
     }
 
-    /// Which of them are prefixes.
+    /// Which members are prefixes.
     pub fn prefixes(&self) -> StoredPrefixes {
         self.prefixes
     }

@@ -1,5 +1,4 @@
-//! Sidecar files: the filter of a segment, or one that stands alone. Written once, then mapped, verified and
-//! probed.
+//! Sidecar files: segment filters and stand-alone ones. Written once, then mapped, verified and probed.
 //!
 //! Call order: `create → (Sidecar::open | Sidecar::expected) → (ask | verify | facts)*`. A sidecar is derived
 //! data (I2): any defect is an [`Unusable`]. The store then logs a warning, works without the sidecar and

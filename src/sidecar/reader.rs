@@ -3,8 +3,8 @@
 //!
 //! I1 by construction: probes read lines in two places only. [`Sidecar::ask_whole`] reads any line, once all
 //! groups have matched their checksums ([`WHOLE`]). [`Sidecar::ask_by_group`] first passes each line to
-//! [`Sidecar::believe`], which compares the line's group with its checksum if that has not been done in this
-//! map. A mismatch condemns the sidecar: it answers nothing from then on.
+//! [`Sidecar::believe`], which compares the line's group with its checksum unless that was done in this map.
+//! A mismatch condemns the sidecar: it answers nothing from then on.
 
 use super::state::{BY_GROUP, Bytes, NOTHING, RESTED, Sidecar, WHOLE};
 use crate::filter::format::groups::GROUP_LINES;
@@ -39,7 +39,7 @@ impl Sidecar {
     }
 
     /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask)
-    /// decides. A caller that relies on it must make sure afterwards that no map has faulted
+    /// decides. A caller that relies on it must check afterwards that no map has faulted
     /// ([`any_fault`](crate::fs::any_fault)).
     #[inline(always)]
     pub fn denies(&self, hash: &ProbeHash) -> bool {
@@ -69,7 +69,7 @@ impl Sidecar {
             }
             BY_GROUP => self.ask_by_group(self.mapped().ok()?, hash),
             _ => {
-                // Only a condemnation also leaves this state, and it must stay.
+                // Otherwise only a condemnation leaves this state, and that must stay.
                 let _ = self.trust.compare_exchange(RESTED, WHOLE, AcqRel, Relaxed);
                 self.ask_whole(self.bytes.get()?, hash)
             }

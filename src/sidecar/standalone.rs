@@ -1,4 +1,4 @@
-//! Files of filters that stand alone: any kind, read and written as a whole.
+//! Files of stand-alone filters: any kind, read and written as a whole.
 
 use super::unusable::Unusable;
 use super::writer::{fill, finish};
@@ -15,11 +15,10 @@ use std::path::{Path, PathBuf};
 
 /// What to do about a damaged file.
 const REMEDY: &str = "; build the filter again from its keys";
-/// How many temporary names are tried.
+/// How many temporary names to try.
 const TEMPORARIES_MAX: usize = 1000;
 
-/// Writes a filter to a file of its own and makes it durable. An existing file is replaced by a rename.
-/// Returns the size in bytes.
+/// Durably writes a filter to its own file. Replaces an existing file by a rename. Returns the size in bytes.
 ///
 /// # Errors
 /// [`Error::Io`]. An existing file is then unchanged.
@@ -42,7 +41,7 @@ pub fn write_filter(path: impl AsRef<Path>, filter: &AnyFilter) -> Result<u64> {
     Ok(bytes)
 }
 
-/// Creates a file beside `path`. No lock protects its name, so a name that is taken belongs to somebody else.
+/// Creates a file next to `path`. No lock protects its name, so a taken name is somebody else's.
 fn create_temporary(path: &Path) -> Result<(PathBuf, Box<dyn AppendFile>)> {
     let mut number = 1;
     loop {
@@ -96,8 +95,7 @@ pub fn read_filter(path: impl AsRef<Path>) -> Result<AnyFilter> {
             FileId(binding.segment)
         )));
     }
-    // Zeroed memory is taken when it is written to: piece by piece, after the piece before has matched its
-    // checksums.
+    // Zeroed memory is taken when written: piece by piece, each once the last has matched its checksums.
     let mut lines = Lines::zeroed(usize::try_from(header.lines).unwrap_or(usize::MAX))?;
     let (seal, mut checksums) = (Seal::of(&page), Vec::new());
     for (number, piece) in lines.as_flattened_mut().chunks_mut(READ_BYTES).enumerate() {

@@ -1,4 +1,4 @@
-//! Files of filters that stand alone: what is read back, and what is refused.
+//! Files of stand-alone filters: what is read back, and what is refused.
 
 use super::tests::NO_PREFIXES;
 use super::tests::maps;
@@ -20,7 +20,7 @@ fn i1_every_kind_comes_back_from_its_file_and_goes_on() {
         assert_eq!(bytes, fs::metadata(&path).unwrap().len());
         let mut read = read_filter(&path).unwrap();
         assert_same(&filter, &read);
-        // A filter that was read back takes more keys like the one that was written.
+        // A filter that was read back accepts more keys, like the original.
         if takes_keys(&filter) {
             let mut filter = filter.clone();
             assert_eq!(read.insert("new").unwrap(), filter.insert("new").unwrap());
@@ -29,7 +29,7 @@ fn i1_every_kind_comes_back_from_its_file_and_goes_on() {
     }
 }
 
-/// Those whose files have a header page.
+/// Filters whose files have a header page.
 fn kinds_with_pages() -> impl Iterator<Item = AnyFilter> {
     all_kinds().into_iter().filter(|filter| !matches!(filter, AnyFilter::Small(_)))
 }
@@ -85,7 +85,7 @@ fn i6_every_changed_byte_and_every_cut_of_a_file_is_refused() {
     }
 }
 
-/// Impossible parameters are refused even under right checksums, and nothing is allocated for them.
+/// Impossible parameters are refused even with correct checksums, and nothing is allocated for them.
 #[test]
 fn i6_impossible_parameters_are_refused_and_never_allocated() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! A sidecar and what is known of it.
+//! A sidecar and what is known about it.
 
 use super::facts::{Expect, Facts};
 use super::maps::{Maps, Share};
@@ -28,7 +28,7 @@ pub enum Residency {
     /// SIGBUS, which kills the process by default.** That happens if somebody truncates a `.filter` file of
     /// an open store (this crate never does), or if the disk fails to read the page. To avoid it, use
     /// [`Pinned`](Self::Pinned), or call [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then
-    /// answers "maybe" and is rebuilt. Only `Pinned` protects against truncation within a page, which raises
+    /// answers "maybe" and is rebuilt. Only `Pinned` protects against truncation within a page: that raises
     /// no signal.
     #[default]
     Mapped,
@@ -50,14 +50,14 @@ pub(super) const RESTED: u8 = 2;
 /// All groups have matched their checksums in this map.
 pub(super) const WHOLE: u8 = 3;
 
-/// A sidecar, whose file is opened when it is first needed.
+/// A sidecar, whose file is opened when first needed.
 pub struct Sidecar {
     /// What a probe may trust. Changes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there
     /// to `RESTED` and back, and from any of them to `NOTHING` when the sidecar is condemned.
     pub(super) trust: AtomicU8,
     /// The file's bytes: its map, from the first probe on, or the verified copy.
     pub(super) bytes: OnceLock<Bytes>,
-    /// What the header page says, once it was read.
+    /// What the header page says, once read.
     pub(super) facts: OnceLock<Facts>,
     expect: Expect,
     pub(super) path: Arc<Path>,
@@ -97,8 +97,7 @@ impl Bytes {
 }
 
 impl Sidecar {
-    /// A sidecar that should be at `path`. Reads nothing; whether it is usable turns out when it is first
-    /// needed.
+    /// A sidecar that should be at `path`. Reads nothing; whether it is usable is found out on first use.
     pub fn expected(maps: &Arc<Maps>, path: &Path, expect: &Expect, residency: Residency) -> Self {
         Sidecar::new(maps, path.into(), OnceLock::new(), *expect, residency)
     }
@@ -118,10 +117,10 @@ impl Sidecar {
         Ok(sidecar)
     }
 
-    /// What its header says. Opens the file unless that was done before.
+    /// What its header says. Opens the file if necessary.
     ///
     /// # Errors
-    /// Those of [`open`](Self::open).
+    /// The errors of [`open`](Self::open).
     pub fn facts(&self) -> Result<&Facts, Unusable> {
         match self.facts.get() {
             Some(facts) => Ok(facts),
@@ -132,7 +131,7 @@ impl Sidecar {
         }
     }
 
-    /// Its kind and lines, if these are in memory.
+    /// Its kind and lines, if in memory.
     #[cfg(feature = "bench-support")]
     pub fn lines_in_memory(&self) -> Option<(FilterKind, &[Line])> {
         let bytes = self.bytes.get()?;
@@ -176,8 +175,7 @@ impl Sidecar {
         }
     }
 
-    /// A copy without a map, to replace this sidecar. It is mapped again when it is probed, and trusted by
-    /// groups.
+    /// A copy without a map, to replace this sidecar. Mapped again when probed, and trusted group by group.
     pub fn unmapped(&self) -> Self {
         let sidecar =
             Sidecar::new(&self.maps, self.path.clone(), self.facts.clone(), self.expect, self.residency);

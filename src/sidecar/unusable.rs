@@ -7,8 +7,8 @@ use crate::filter::show_versions;
 use std::io::ErrorKind;
 use std::ops::RangeInclusive;
 
-/// Why a sidecar is unusable, worded for a warning. Without it the store gives the same answers, only more
-/// slowly, until it is rebuilt.
+/// Why a sidecar is unusable, worded for a warning. Until it is rebuilt, the store gives the same answers,
+/// only more slowly.
 #[derive(Debug, Clone, thiserror::Error)]
 #[non_exhaustive]
 pub enum Unusable {
@@ -63,7 +63,7 @@ pub enum Unusable {
 }
 
 impl Unusable {
-    /// Whether memory or a file descriptor was lacking, which says nothing about the file.
+    /// Whether a shortage of memory or file descriptors is the cause, which says nothing about the file.
     pub fn is_passing(&self) -> bool {
         match self {
             Unusable::Io(Error::Io { source, .. }) if source.kind() == ErrorKind::OutOfMemory => true,

@@ -1,5 +1,4 @@
-//! Maps a sidecar and verifies the checksums of its lines: group by group as probes touch them, or all at
-//! once.
+//! Maps a sidecar and verifies its lines' checksums: group by group as probes touch them, or all at once.
 
 use super::facts::Facts;
 use super::maps::Share;
@@ -13,7 +12,7 @@ use crate::sync::atomic::Ordering::{AcqRel, Acquire, Release, SeqCst};
 use std::io::ErrorKind;
 use std::sync::atomic::fence;
 
-/// Groups whose pages are read ahead, 64 MiB: the next ones only once these have matched their checksums.
+/// Groups whose pages are read ahead, 64 MiB: the next ones only after these have matched their checksums.
 const POPULATED_GROUPS: usize = (64 << 20) / GROUP_BYTES;
 
 /// The outcome of [`Sidecar::verify`].
@@ -57,7 +56,7 @@ impl Sidecar {
         }
     }
 
-    /// Gives the memory back if all owners are gone. Called by the last of them, and by a probe that has just
+    /// Gives the memory back if all owners are gone. Called by the last owner, and by a probe that has just
     /// mapped the file: whichever comes second sees what the other has done.
     pub(super) fn give_back_if_ownerless(&self) {
         fence(SeqCst);
@@ -106,7 +105,7 @@ impl Sidecar {
         false
     }
 
-    /// Starts to read the file, unless it is verified already.
+    /// Starts to read the file, unless it is already verified.
     pub fn will_need(&self) {
         if !self.is_verified()
             && let Ok(file) = self.maps.fs.open(&self.path)
@@ -123,8 +122,8 @@ impl Sidecar {
         reason
     }
 
-    /// Reads all lines (into anonymous memory, if pinned) and verifies all checksums. Cheap once that is
-    /// done. Never waits for another thread's verification.
+    /// Reads all lines (into anonymous memory, if pinned) and verifies all checksums. Cheap once done. Never
+    /// waits for another thread's verification.
     ///
     /// # Errors
     /// [`Unusable`] if a checksum does not match, now or in an earlier probe, if lines cannot be read, or if
@@ -147,7 +146,7 @@ impl Sidecar {
             Residency::Pinned => self.pin(),
         };
         let result = match checked {
-            // A probe may have condemned the sidecar meanwhile.
+            // A probe may have condemned the sidecar during this call.
             Ok(()) => self.condemned.get().map_or(Ok(Verification::Verified), |reason| Err(reason.clone())),
             Err(reason) => Err(self.condemn(reason)),
         };
@@ -155,7 +154,7 @@ impl Sidecar {
         result
     }
 
-    /// Verifies the lines through the map, or by reading the file if maps are scarce.
+    /// Verifies the lines through the map, or by reading the file if maps run short.
     fn compare_all(&self) -> Result<(), Unusable> {
         if self.bytes.get().is_none() && !self.maps.has_spare() {
             return self.check_unmapped();

@@ -11,11 +11,10 @@ use crate::id::TEMPORARY;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
-/// Size of one write, in lines: large enough for huge pages in the page cache, small enough to fail early on
-/// a full disk.
+/// Lines per write: enough for huge pages in the page cache, and few enough to fail early on a full disk.
 const WRITE_LINES: usize = (4 << 20) / LINE_BYTES;
 
-/// Builds a filter of all `hashes`, those of `prefixes` included, checks that it denies none of them, and
+/// Builds a filter of all `hashes`, including those of `prefixes`, checks that it denies none of them, and
 /// writes it to `path`. Returns the size of the file in bytes.
 ///
 /// # Errors
@@ -36,8 +35,8 @@ pub fn create(
     write(fs, path, &filter, hasher, binding, prefixes)
 }
 
-/// Writes a filter to `path`. An existing file is replaced by a rename, never in place. Returns the size of
-/// the file in bytes.
+/// Writes a filter to `path`. Replaces an existing file by a rename, never in place. Returns its size in
+/// bytes.
 ///
 /// The contents are durable on return, the name once the caller has synced the directory.
 ///
@@ -62,14 +61,14 @@ pub fn write(
     write_parts(fs, path, &header, &[&filter.lines])
 }
 
-/// [`write()`] for lines in several slices, as many in all as the header says.
+/// [`write()`] for lines in several slices, which together have as many as the header says.
 fn write_parts(fs: &dyn Fs, path: &Path, header: &Header, parts: &[&[Line]]) -> Result<u64> {
     replace(fs, path, |file| fill(file, header, parts))?;
     Ok(header.file_bytes())
 }
 
-/// Writes a file under a temporary name, and then gives it its name. `fill` writes and syncs it. The store's
-/// lock protects the temporary name, so that a file which has it was left by a crash.
+/// Writes a file under a temporary name, then renames it. `fill` writes and syncs it. The store's lock
+/// protects the temporary name, so an existing file of that name was left by a crash.
 fn replace(fs: &dyn Fs, path: &Path, fill: impl FnOnce(Box<dyn AppendFile>) -> Result<()>) -> Result<()> {
     let temporary = temporary_name(path);
     if fs.file_len(&temporary)?.is_some() {
@@ -79,7 +78,7 @@ fn replace(fs: &dyn Fs, path: &Path, fill: impl FnOnce(Box<dyn AppendFile>) -> R
     finish(fs, path, &temporary, file, fill)
 }
 
-/// Fills a temporary file that was just created, and then gives it its name.
+/// Fills a newly created temporary file, then renames it.
 pub(super) fn finish(
     fs: &dyn Fs,
     path: &Path,
@@ -89,7 +88,7 @@ pub(super) fn finish(
 ) -> Result<()> {
     let written = fill(file).and_then(|()| fs.rename(temporary, path));
     if written.is_err() {
-        let _ = fs.remove(temporary); // The disk may be full, so leave nothing behind if possible.
+        let _ = fs.remove(temporary); // The disk may be full, so leave no file if possible.
     }
     written
 }

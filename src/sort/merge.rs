@@ -50,8 +50,8 @@ impl<R: Record> Merge<R> {
         }
     }
 
-    /// Replaces `piece` by the next records in order. Two pieces share at most the record between them. Empty
-    /// at the end.
+    /// Replaces `piece` with the next records in order. Two pieces share at most the record between them.
+    /// Empty at the end.
     pub fn next_piece(&mut self, piece: &mut Vec<R>) -> Result<()> {
         piece.clear();
         for chunk in &mut self.chunks {

@@ -19,13 +19,13 @@
 //!
 //! # How it works
 //! 1. Records are collected in memory. A full buffer is sorted and appended to one temporary file: a *chunk*.
-//! 2. To merge, each chunk is read sequentially through a buffer of its own. The smallest last record of all
-//!    these buffers is a bound: no record at or below it is still unread. Everything up to the bound is
-//!    copied to one piece and sorted there (a merge of a few presorted ranges, which the standard library's
-//!    stable sort recognizes), and the emptied buffers are refilled.
+//! 2. To merge, each chunk is read sequentially through its own buffer. The smallest last record of all these
+//!    buffers is a bound: no record at or below it is still unread. Everything up to the bound is copied to
+//!    one piece and sorted there (a merge of a few presorted ranges, which the standard library's stable sort
+//!    recognizes), and the emptied buffers are refilled.
 //!
-//! All chunks share one file, so a merge needs one descriptor, however many chunks there are. A digest of
-//! each chunk, kept in memory, is compared when the chunk has been read to its end.
+//! All chunks share one file, so a merge needs one descriptor, no matter how many chunks there are. Each
+//! chunk's digest is kept in memory and compared when the chunk has been read to its end.
 
 mod merge;
 mod record;

@@ -25,8 +25,7 @@ pub struct ExternalSorter<R> {
 
 impl<R: Record> ExternalSorter<R> {
     /// An empty sorter that keeps up to `memory_bytes` of records in memory. Beyond that it writes all of
-    /// them to a temporary file at `path`, which must not exist, and which is removed when the sorter is
-    /// dropped.
+    /// them to a temporary file at `path`, which must not exist. Dropping the sorter removes the file.
     pub fn new(fs: Arc<dyn Fs>, path: impl Into<PathBuf>, memory_bytes: usize) -> Self {
         const { assert!(R::BYTES > 0 && R::BYTES <= MERGE_BUFFER_MIN) };
         ExternalSorter {
@@ -42,8 +41,7 @@ impl<R: Record> ExternalSorter<R> {
     /// Adds a record, in any order and any number of times.
     ///
     /// # Errors
-    /// [`Error::Io`](crate::Error::Io) when the temporary file cannot be written. The sorter is then of no
-    /// use.
+    /// [`Error::Io`](crate::Error::Io) when the temporary file cannot be written. The sorter is then useless.
     #[inline]
     pub fn push(&mut self, record: R) -> Result<()> {
         let spills = self.is_about_to_spill();
@@ -57,7 +55,7 @@ impl<R: Record> ExternalSorter<R> {
         (self.records.len() + 1) * size_of::<R>() >= self.memory_bytes
     }
 
-    /// How many records were pushed.
+    /// The number of records pushed.
     pub fn len(&self) -> u64 {
         let spilled = self.chunks.last().map_or(0, |last| last.end / R::BYTES as u64);
         spilled + self.records.len() as u64
@@ -68,13 +66,12 @@ impl<R: Record> ExternalSorter<R> {
         self.len() == 0
     }
 
-    /// Every distinct record in ascending order, with how often it was pushed. Can be called again, for
-    /// another pass.
+    /// Every distinct record in ascending order, with how often it was pushed. Call again for another pass.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) here and from the iterator.
     /// [`Error::Corruption`](crate::Error::Corruption) from the iterator, at its end at the latest, when the
-    /// temporary file does not read back as it was written.
+    /// temporary file does not read back as written.
     pub fn counted(&mut self) -> Result<Counted<'_, R>> {
         if self.chunks.is_empty() {
             self.records.sort_unstable();
@@ -132,8 +129,7 @@ pub struct Counted<'s, R> {
 }
 
 impl<R: Record> Counted<'_, R> {
-    /// The next record, if it is `wanted` (or whatever it is, for `None`), and how often it comes in this
-    /// piece.
+    /// The next record, if it is `wanted` (or any, for `None`), and how often it occurs in this piece.
     #[inline]
     fn take_equal(&mut self, wanted: Option<R>) -> Option<(R, u64)> {
         let records = if self.merge.is_some() { &self.piece } else { self.in_memory };

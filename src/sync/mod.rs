@@ -1,12 +1,12 @@
 //! Locks, signals, threads and time: the one seam between the engine and what schedules its threads.
 //!
 //! They are the standard library's. With `--cfg sidebloom_schedules` they are
-//! [shuttle](https://docs.rs/shuttle)'s: all threads of a store run in one thread of the machine, each use of
-//! a lock, a signal or an atomic is a point where another one may go on, and a seed decides which.
-//! `cargo harness schedules` builds the engine that way.
+//! [shuttle](https://docs.rs/shuttle)'s: all threads of a store run in one OS thread. At each use of a lock,
+//! a signal or an atomic, another thread may continue, and a seed decides which. `cargo harness schedules`
+//! builds the engine that way.
 //!
 //! The skip list and `OnceLock` are no such points, and all atomics are sequentially consistent there.
-//! Counters that decide nothing stay atomics of the standard library, which are no such points.
+//! Counters that decide nothing stay atomics of the standard library, so they are no such points either.
 
 #[cfg(sidebloom_schedules)]
 mod scheduled;
@@ -52,8 +52,8 @@ pub(crate) fn wait<'a, T>(condition: &Condvar, guard: MutexGuard<'a, T>) -> Mute
     condition.wait(guard).unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Releases the lock of `mutex`, which `guard` holds, until the condition is signalled or the time is over.
-/// May return earlier.
+/// Releases the lock of `mutex`, which `guard` holds, until the condition is signalled or the timeout. May
+/// return earlier.
 pub(crate) fn wait_timeout<'a, T>(
     condition: &Condvar,
     mutex: &'a Mutex<T>,
@@ -65,8 +65,7 @@ pub(crate) fn wait_timeout<'a, T>(
         _ = mutex;
         condition.wait_timeout(guard, time).unwrap_or_else(PoisonError::into_inner).0
     }
-    // Shuttle's own never ends early. A signal that nobody waits for is lost, as one that comes just before
-    // the wait.
+    // Shuttle's own never ends early. A signal that nobody waits for is lost, even just before the wait.
     #[cfg(sidebloom_schedules)]
     {
         _ = condition;

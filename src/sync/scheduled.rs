@@ -1,4 +1,4 @@
-//! The seam under a scheduler that decides by a seed which thread goes on.
+//! The seam under a scheduler that picks the next thread by a seed.
 
 pub(crate) use shuttle::sync::{Condvar, Mutex, MutexGuard, atomic};
 pub(crate) use shuttle::thread::{Builder, JoinHandle};
@@ -11,11 +11,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 std::thread_local! {
-    /// The time, which only sleeping moves on: all threads of a schedule run in one.
+    /// The time, which only sleeping advances: all threads of a schedule run in one.
     static NOW: Cell<Duration> = const { Cell::new(Duration::ZERO) };
 }
 
-/// A shared value that is replaced as a whole. Another thread may go on before each use of it.
+/// A shared value that is replaced as a whole. Another thread may run before each use of it.
 pub(crate) struct ArcSwap<T> {
     value: arc_swap::ArcSwap<T>,
     point: atomic::AtomicBool,
@@ -28,7 +28,7 @@ impl<T> ArcSwap<T> {
 
     fn after_point(&self) -> &arc_swap::ArcSwap<T> {
         self.point.load(atomic::Ordering::SeqCst);
-        // Rarely for so long that a memtable fills and is flushed: what was loaded just before is old then.
+        // Rarely so long that a memtable fills and is flushed, which makes a value loaded just before old.
         if thread_rng().gen_ratio(1, 256) {
             (0..5000).for_each(|_| shuttle::thread::yield_now());
         }
@@ -78,7 +78,7 @@ impl Add<Duration> for Instant {
     }
 }
 
-/// Lets others run. They may not come to an end of their work before the time is over.
+/// Lets others run. They may not finish their work before the time is over.
 pub(crate) fn sleep(time: Duration) {
     let wake = NOW.get() + time;
     shuttle::thread::yield_now();

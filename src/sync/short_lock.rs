@@ -1,8 +1,7 @@
-//! A lock for state that everybody waits for: nothing that grows with the store is done while it is held
-//! (I7).
+//! A lock for state that everybody waits for: under it, nobody does work that grows with the store (I7).
 //!
 //! With debug assertions, such work checks that its thread holds none ([`assert_unlocked`]). With the feature
-//! `bench-support`, the longest time of the CPU that a thread spent under the lock is kept.
+//! `bench-support`, the longest CPU time of a thread under the lock is recorded.
 
 use super::{Condvar, Mutex, MutexGuard, lock, wait, wait_timeout};
 use std::ops::{Deref, DerefMut};
@@ -24,7 +23,7 @@ pub(crate) struct ShortGuard<'a, T> {
     hold: Hold<'a, T>,
 }
 
-/// From the locking to the unlocking.
+/// From lock to unlock.
 struct Hold<'a, T> {
     lock: &'a ShortLock<T>,
     #[cfg(feature = "bench-support")]
@@ -46,8 +45,8 @@ impl<T> ShortLock<T> {
         ShortGuard { guard, hold: Hold::new(self) }
     }
 
-    /// The longest time that a thread worked under the lock since the last call, in nanoseconds of the CPU:
-    /// what others do to the machine meanwhile does not count.
+    /// The longest time that a thread worked under the lock since the last call, in nanoseconds of CPU time,
+    /// so that other load on the machine does not count.
     #[cfg(feature = "bench-support")]
     pub fn take_longest_nanos(&self) -> u64 {
         self.longest_nanos.swap(0, std::sync::atomic::Ordering::Relaxed)
@@ -64,7 +63,7 @@ impl<T> ShortGuard<'_, T> {
         ShortGuard { guard, hold: Hold::new(lock) }
     }
 
-    /// Releases the lock until the condition is signalled or the time is over. May return earlier.
+    /// Releases the lock until the condition is signalled or the timeout. May return earlier.
     pub fn wait_timeout(self, condition: &Condvar, time: Duration) -> Self {
         let ShortGuard { guard, hold } = self;
         let lock = hold.lock;
@@ -111,12 +110,11 @@ impl<T> Drop for Hold<'_, T> {
     }
 }
 
-/// The time of the CPU that this thread has used, in nanoseconds.
+/// The CPU time that this thread has used, in nanoseconds.
 #[cfg(feature = "bench-support")]
 pub fn cpu_nanos() -> u64 {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: the structure is valid for writing. The C library's call, because callgrind does not survive
-    // that of rustix.
+    // SAFETY: the structure is valid for writing. The C library's call, because callgrind fails on rustix's.
     unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut now) };
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }

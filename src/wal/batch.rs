@@ -12,11 +12,10 @@ use std::fmt;
 
 /// Largest encoded batch, in bytes. No log has a longer record.
 pub(super) const MAX_BATCH_BYTES: usize = 1 << 30;
-/// Most bytes of ranges to delete, as a segment stores them. Those of a memtable must fit into one block.
+/// The most bytes of ranges to delete, as stored in a segment. A memtable's must fit into one block.
 const MAX_RANGE_BYTES: usize = 32 << 20;
 
-/// Writes that are applied atomically: after a crash all of them are there, or none. Later operations
-/// override earlier ones.
+/// Writes that are applied atomically: after a crash, all or none exist. Later operations win.
 ///
 /// Limits ([`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES), [`MAX_VALUE_BYTES`](crate::MAX_VALUE_BYTES), 1 GiB in
 /// all) are checked when the batch is written.
@@ -27,7 +26,7 @@ pub struct Batch {
     largest_key: usize,
     largest_value: usize,
     range_bytes: usize,
-    /// The first range that is none.
+    /// The first invalid range.
     invalid: Option<Error>,
 }
 
@@ -54,8 +53,8 @@ impl Batch {
         self.encoded.extend_from_slice(key);
     }
 
-    /// Deletes every key in a range, whether or not it exists, with one operation. A range that no key can be
-    /// in does nothing; one that runs backwards is an error when the batch is written.
+    /// Deletes every key in a range, whether or not it exists, with one operation. A range that cannot have a
+    /// key does nothing; a backward range is an error when the batch is written.
     pub fn delete_range(&mut self, range: impl KeyBounds) {
         let (from, to) = range.into_bounds();
         match DeletedRange::new(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)) {
@@ -102,7 +101,7 @@ impl Batch {
         self.len == 0
     }
 
-    /// Size as the log stores it, in bytes: keys, values and a few bytes per operation.
+    /// Size in the log, in bytes: keys, values and a few bytes per operation.
     pub fn bytes(&self) -> usize {
         self.encoded.len()
     }
@@ -166,8 +165,8 @@ pub struct BatchOp {
 }
 
 /// The operations of an encoded batch, in order. Ends early at an invalid operation;
-/// [`replay`](super::replay) hands out none of those. The last operation takes over the buffer, so a batch of
-/// one is neither copied nor reference-counted.
+/// [`replay`](super::replay) never returns such a batch. The last operation takes over the buffer, so a batch
+/// of one is neither copied nor reference-counted.
 pub fn ops(encoded: Bytes) -> BatchOps {
     BatchOps { rest: encoded }
 }

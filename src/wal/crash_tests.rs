@@ -1,5 +1,5 @@
-//! Invariant I4 on a simulated disk: whatever a crash leaves of two logs, the replay gives a prefix of what
-//! was written, including everything synced.
+//! Invariant I4 on a simulated disk: no matter what a crash leaves of two logs, the replay gives a prefix of
+//! what was written, including everything synced.
 
 use super::reader::Replay;
 use super::{Batch, ExpectedLog, LogEnd, LogRecord, LogWriter, replay};

@@ -24,17 +24,16 @@
 //! - *version*: 3. Version 2 had no range tombstones. Every later version keeps magic, version and CRC in
 //!   place, so that an old build can name the version. A log is written only by the process that created it,
 //!   so one of an earlier version is read and never appended to.
-//! - *log id*, *store id*: the log and the store that the file belongs to. A file of another log or store is
-//!   refused.
+//! - *log id*, *store id*: the log and the store of the file. A file of another log or store is refused.
 //! - *first sequence number*: of the first operation that the log holds or will hold.
 //! - *tag*: 32 bits derived from store id and log id. Bytes of other logs, which a file system may leave
 //!   after the end, do not carry it, and a search for records after damage computes few checksums at wrong
 //!   offsets. Every byte of the tag is at least two bit flips away from zero, so that the start of a record
 //!   never looks like a lost sector.
 //! - *payload length*: at most 1 GiB, and a record ends within its file. The head has its own checksum, which
-//!   tells a record that is cut short by the end of the file from one with a damaged payload.
-//! - *number of operations*: exactly as many as the payload holds. 0 in a *gap*, which has no payload: the
-//!   numbers before it belong to rows that were ingested, or to operations that a repair could not read.
+//!   tells a record cut short by the end of the file from one with a damaged payload.
+//! - *number of operations*: exactly as many as in the payload. 0 in a *gap*, which has no payload: the
+//!   numbers before it belong to ingested rows, or to operations that a repair could not read.
 //! - *sequence number*: continues the previous record, or the header. Operation n of the record has this
 //!   number plus n. In a gap it is the next sequence number, not below the one that the gap follows. Invalid:
 //!   an operation's number above 2⁶³ - 1.
@@ -42,17 +41,17 @@
 //!   most the record's own offset. Damage below it cannot be due to a power cut.
 //! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was.
 //! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. A
-//!   range tombstone deletes the keys from its start up to before its end, or up to the last key if the end
-//!   is empty. A kind above 2 belongs to a later version. Invalid: a key, start or end over 64 KiB, a value
-//!   over 64 MiB, an end that is not empty and not greater than the start.
+//!   range tombstone deletes the keys from its start up to, but not including, its end, or up to the last key
+//!   if the end is empty. A kind above 2 belongs to a later version. Invalid: a key, start or end over 64
+//!   KiB, a value over 64 MiB, a non-empty end that is not greater than the start.
 //!
-//! Ambiguities that a crash may leave, and that the log alone cannot resolve:
+//! Ambiguities after a crash, which the log alone cannot resolve:
 //! - A log that ends at a record boundary may have lost later records that were never synced. If they had
 //!   been synced, a later record, a later log or the manifest's log mark says so, provided one was written
 //!   after that sync; closing the store writes one. Between a sync and the next record, a log that was cut at
 //!   a record boundary looks the same as one that was never longer.
-//! - A damaged record whose payload contains a whole sector of zeros is taken for one that a power cut kept
-//!   from being written, unless it is known to have been synced.
+//! - A damaged record whose payload contains a whole sector of zeros counts as kept from the disk by a power
+//!   cut, unless it is known to have been synced.
 
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
@@ -68,7 +67,7 @@ pub(super) const RECORD_FRAME_BYTES: usize = RECORD_HEAD_BYTES + 1;
 const MAGIC: &[u8; 8] = b"SBLMWAL\n";
 /// The versions that this build reads.
 pub const READS: RangeInclusive<u32> = 3..=3;
-/// The version that it writes: the last of them.
+/// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
 const END: u8 = 0xff;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD_BYTES == 5 * 4 + 2 * 8);
@@ -234,8 +233,7 @@ pub(super) fn is_well_formed(encoded: &[u8], count: u32) -> bool {
     (0..count).all(|_| decode_operation(&mut decoder).is_some()) && decoder.remaining() == 0
 }
 
-/// Of a batch that is not well-formed, the kind of the first invalid operation, if only a later version knows
-/// it.
+/// In an invalid batch, the kind of the first invalid operation, if only a later version knows it.
 pub(super) fn later_kind(encoded: &[u8], count: u32) -> Option<u8> {
     let mut decoder = Decoder::new(encoded);
     for _ in 0..count {

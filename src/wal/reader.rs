@@ -1,17 +1,15 @@
 //! Reads a log back after a crash.
 //!
-//! Records are replayed from the front for as long as they are valid. The first invalid one has one of three
-//! causes:
+//! Records are replayed from the front while they are valid. The first invalid one has one of three causes:
 //!
 //! 1. It was known to be synced, so it was damaged later: [`Error::Corruption`]. Later records tell what was
 //!    synced before them, and the caller passes what the manifest knows.
 //! 2. The file ends within the record, or a sector of the record reads as zeros from the record's start on:
-//!    the append did not reach the disk as a whole. If nothing valid follows, it was the last append
+//!    the append did not fully reach the disk. If nothing valid follows, it was the last append
 //!    ([`LogEnd::Torn`]). If valid records follow, a power cut kept a later write and lost an earlier one
-//!    ([`LogEnd::Lost`]). What precedes the damage is a prefix of what was written, which is what a store
-//!    without sync promises (invariant I4).
-//! 3. Otherwise it was written whole and damaged later: [`Error::Corruption`], for the last record as for any
-//!    other.
+//!    ([`LogEnd::Lost`]). Everything before the damage is a prefix of what was written, as a store without
+//!    sync promises (invariant I4).
+//! 3. Otherwise it was fully written and damaged later: [`Error::Corruption`], even for the last record.
 //!
 //! [`format`](super::format) lists what remains ambiguous.
 
@@ -66,8 +64,8 @@ pub enum LogEnd {
     Gap {
         /// The sequence number that the log starts with.
         first_seq: Seq,
-        /// Whether a record shows that part of this log was synced. Then the missing operations before it had
-        /// been synced too.
+        /// Whether a record shows that part of this log was synced. Then the missing operations before it
+        /// were synced too.
         had_synced: bool,
     },
 }
@@ -89,12 +87,11 @@ pub struct ExpectedLog {
 /// [`ops`](super::ops)), and the number of its operations.
 pub type BatchSink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
 
-/// Reads a log and passes every batch to `sink`, in order. Batches before the expected sequence number are
-/// skipped.
+/// Reads a log and passes every batch to `sink`, in order. Skips batches before the expected sequence number.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`],
-/// [`Error::UnknownCode`], and those of the file system and `sink`.
+/// [`Error::UnknownCode`], and the errors of the file system and `sink`.
 pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
     let mut log = LogReader::open(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
     let replayed = replay_from_header(&mut log, expected, sink)?;
@@ -137,14 +134,14 @@ pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
     LogReader::open(fs, path, 0)?.header()
 }
 
-/// Reads a log file through a window that moves forward. A record is read whole only once its checksum has
+/// Reads a log file through a window that moves forward. A record is read in full only once its checksum has
 /// matched.
 pub(super) struct LogReader {
     pieces: Pieces,
     pub len: u64,
     pub tag: u32,
     had_synced: bool,
-    /// A hole of the file ended a search for records.
+    /// A hole in the file ended a search for records.
     met_hole: bool,
 }
 
@@ -160,7 +157,7 @@ impl LogReader {
         LogReader { pieces: Pieces::new(file, len), len, tag, had_synced: false, met_hole: false }
     }
 
-    /// Checks that the header is that of this log of this store.
+    /// Checks that the header belongs to this log of this store.
     pub fn check_identity(&self, header: &LogHeader, id: FileId, store_id: u64) -> Result<()> {
         if (header.id, header.store_id) == (id, store_id) {
             return Ok(());
@@ -292,7 +289,7 @@ impl LogReader {
             } else if may_be_torn {
                 Ok(LogEnd::Torn { offset })
             } else {
-                let what = "checksum mismatch in the last record, which was written whole: the log was damaged later; run `sidebloom \
+                let what = "checksum mismatch in the last record, which was fully written: the log was damaged later; run `sidebloom \
                             repair`";
                 Err(self.corruption(offset, what))
             };
@@ -316,7 +313,7 @@ impl LogReader {
         if may_be_torn { Ok(LogEnd::Lost { offset }) } else { Err(self.corruption(offset, damage(""))) }
     }
 
-    /// The first valid record at or after `at`, at any offset. A hole of the file ends the search.
+    /// The first valid record at or after `at`, at any offset. A hole in the file ends the search.
     pub fn find_record(&mut self, mut at: u64, least: Seq) -> Result<Option<(u64, RecordHead, Seq)>> {
         let tag = self.tag.to_le_bytes();
         while at + RECORD_HEAD_BYTES as u64 <= self.len {
@@ -336,7 +333,7 @@ impl LogReader {
         Ok(None)
     }
 
-    /// The first byte from `at` on that is not zero; `None` behind a hole. No tag has a byte that is zero.
+    /// The first nonzero byte from `at` on; `None` after a hole. Every byte of a tag is nonzero.
     pub fn behind_zeros(&mut self, at: u64) -> Result<Option<u64>> {
         let zeros = self.pieces.zeros(at)?;
         self.met_hole |= zeros > HOLE_BYTES;
@@ -345,8 +342,8 @@ impl LogReader {
 
     /// Whether a crash explains that there is no valid record (at 0: no header) at `offset`: the file ends
     /// within it, or one of its sectors is zero from the record's start on. A lost sector holds nothing of
-    /// what was appended with the record or later. The head of a record that does not belong here was written
-    /// here by mistake: its record may extend beyond the end of the file.
+    /// what was appended with the record or later. A head that does not belong here was written by mistake,
+    /// and its record may extend beyond the end of the file.
     fn may_be_torn(&mut self, offset: u64, next: Seq) -> Result<bool> {
         let head = if offset == 0 { None } else { self.head(offset)? };
         let belongs = |head: &RecordHead| {

@@ -32,7 +32,7 @@ impl Unreadable {
 /// Where the sequence numbers of a log begin.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogStart {
-    /// With this one, as the header says, or the record behind a damaged header.
+    /// With this number, from the header, or from the record after a damaged header.
     At(Seq),
     /// Header and first record are damaged, or the first record is a gap, which does not say where it begins.
     Damaged,
@@ -43,8 +43,7 @@ pub enum LogStart {
 /// Looks for the start of a log.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`], and a file that cannot be opened. Damage and unreadable bytes are not
-/// errors.
+/// [`Error::UnsupportedVersion`], or a failed open. Damage and unreadable bytes are not errors.
 pub fn find_start(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64) -> Result<LogStart> {
     let mut log = LogReader::open_around_errors(fs, path, LogHeader::tag(id, store_id))?;
     let is_damaged = match log.header() {
@@ -65,7 +64,7 @@ pub fn find_start(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64) -> Result
 }
 
 /// The tag of the records that fill the end of a file, for a log whose store is unknown. `None` if there are
-/// none. A record that somebody has put into a value never reaches the end of the file.
+/// none. A record embedded in a value never reaches the end of the file.
 ///
 /// # Errors
 /// A file that cannot be opened. Damage and unreadable bytes are not errors.
@@ -93,12 +92,12 @@ pub fn find_tag(fs: &dyn Fs, path: &Path) -> Result<Option<u32>> {
 }
 
 /// Passes every batch of a log from the expected sequence number on to `sink`, in order. Its records carry
-/// `tag`. There may be gaps between batches. A gap that the log itself records behind a sound record is
+/// `tag`. There may be gaps between batches. A gap that the log itself records after an intact record is
 /// passed on as a batch without operations.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`], [`Error::UnknownCode`], a file that cannot be opened, and those of `sink`.
-/// Damage and unreadable bytes are not errors.
+/// [`Error::UnsupportedVersion`], [`Error::UnknownCode`], a file that cannot be opened, and the errors of
+/// `sink`. Damage and unreadable bytes are not errors.
 pub fn salvage(
     fs: &dyn Fs,
     path: &Path,
@@ -129,14 +128,14 @@ pub fn salvage(
         if is_well_formed(payload, head.count) {
             records.push((head.first_seq, start, at));
         } else if let Some(kind) = later_kind(payload, head.count) {
-            return Err(log.unknown_operation(start, kind)); // To leave it out would lose it.
+            return Err(log.unknown_operation(start, kind)); // Leaving it out would lose it.
         } else {
             unreadable.add(start, at);
         }
     }
     let mut sound_ends: BTreeSet<u64> = records.iter().map(|(_, _, end)| *end).collect();
     sound_ends.extend(has_header.then_some(HEADER_BYTES as u64));
-    // A misdirected write may have left a second copy of a record anywhere, before older ones too.
+    // A misdirected write may have left a second copy of a record anywhere, even before older ones.
     records.sort_unstable();
     let mut next = expected.next_seq;
     for (first_seq, start, end) in records {

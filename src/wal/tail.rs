@@ -1,6 +1,6 @@
 //! Follows a log that another process is writing.
 //!
-//! What cannot be read yet is an append that is under way, or one that never ended; both wait for more bytes.
+//! What cannot be read yet is an append in progress, or one that never finished; both wait for more bytes.
 //! Only damage that no append explains is an error.
 
 use super::format::{HEADER_BYTES, LogHeader};
@@ -22,7 +22,7 @@ pub struct LogTail {
     len: u64,
     /// `None` before the header.
     read: Option<ReadTo>,
-    /// Batches before this one were passed on already, even if the read that did so has failed.
+    /// Batches before this one were already passed on, even if the read that did so failed.
     passed: Seq,
 }
 
@@ -35,7 +35,7 @@ impl LogTail {
     /// The sequence number that the log begins with; `None` while it has no header yet.
     ///
     /// # Errors
-    /// [`Error::Corruption`](crate::Error::Corruption) for a damaged header, or that of another log.
+    /// [`Error::Corruption`](crate::Error::Corruption) for a damaged header, or another log's.
     pub fn first_seq(&mut self) -> Result<Option<Seq>> {
         if self.read.is_none() {
             let mut log = self.reader(self.file.len()?);
@@ -47,12 +47,12 @@ impl LogTail {
         Ok(self.read.map(|read| read.first_seq))
     }
 
-    /// Passes the batches that were added since the last call to `sink`, but for those before `expected`.
-    /// Returns the sequence number after the last operation in the file; `None` while it has no header yet.
+    /// Passes the batches added since the last call to `sink`, except those before `expected`. Returns the
+    /// sequence number after the last operation in the file; `None` while it has no header yet.
     ///
     /// # Errors
-    /// [`Error::Corruption`](crate::Error::Corruption), and those of the file system and of `sink`. The next
-    /// call passes what follows.
+    /// [`Error::Corruption`](crate::Error::Corruption), and the errors of the file system and of `sink`. The
+    /// next call continues after that.
     pub fn read(&mut self, expected: Seq, sink: BatchSink<'_>) -> Result<Option<Seq>> {
         let len = self.file.len()?;
         if len != self.len && self.first_seq()?.is_some() {

@@ -8,7 +8,7 @@ use crate::id::FileId;
 use crate::key::Seq;
 use std::path::Path;
 
-/// A buffer that an unusually large group has grown beyond this is freed, in bytes.
+/// A larger buffer, in bytes, is freed after an unusually large group.
 const BUFFER_KEPT_BYTES: usize = 1 << 20;
 
 /// A batch with its sequence numbers.
@@ -35,8 +35,8 @@ pub struct LogWriter {
 
 impl LogWriter {
     /// Creates the log, whose first operation will have sequence number `first_seq`. The file's name is
-    /// durable when this returns, so [`LogWriter::sync`] only has to sync the contents. After an error no
-    /// file is left, but one that had the name before stays as it is.
+    /// durable on return, so [`LogWriter::sync`] only has to sync the contents. After an error no new file is
+    /// left; an existing one of that name stays as it is.
     pub fn create(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64, first_seq: Seq) -> Result<Self> {
         let header = LogHeader { id, store_id, first_seq }.encode()?;
         let mut file = fs.create(path)?;

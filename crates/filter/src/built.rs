@@ -37,12 +37,12 @@ impl BuiltFilter {
         }
     }
 
-    /// Builds a parity filter with so many keys per line on average. Fewer than [`Width::keys_per_line`] give
-    /// it a size and a rate between those of this width and of the next: a fifth fewer halve the rate. More
-    /// keys per line would only be bumped.
+    /// Builds a parity filter with this many keys per line on average. Fewer than [`Width::keys_per_line`]
+    /// give it a size and a rate between this width and the next: a fifth fewer halve the rate. More keys per
+    /// line would only be bumped.
     ///
     /// # Errors
-    /// As for [`build`](Self::build). The keys per line must be from 1 to those of the width.
+    /// As for [`build`](Self::build). Keys per line must be from 1 to those of the width.
     pub fn parity(width: Width, keys_per_line: f64, hashes: &[u64]) -> Result<Self> {
         if !(1.0..=width.keys_per_line()).contains(&keys_per_line) {
             let max = width.keys_per_line();
@@ -72,8 +72,8 @@ impl BuiltFilter {
         }
     }
 
-    /// The expected false-positive rate, 0 to 1. For a parity filter, it is computed from what each line
-    /// reports of itself, which reads every line.
+    /// The expected false-positive rate, 0 to 1. For a parity filter, it is computed from each line's own
+    /// rate, which reads every line.
     pub fn expected_fpr(&self) -> f64 {
         match self.kind {
             FilterKind::BlockedBloom { k } => sizing::blocked_fpr(self.keys, self.lines.len() as u64, k),
@@ -95,7 +95,7 @@ impl BuiltFilter {
         }
     }
 
-    /// The first of `hashes` that this filter denies. On sound hardware this is `None` for the hashes that
+    /// The first of `hashes` that this filter denies. On working hardware this is `None` for the hashes that
     /// the filter was built from.
     pub fn first_denied(&self, hashes: &[u64]) -> Option<u64> {
         let prober = Prober::new(self.kind);

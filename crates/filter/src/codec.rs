@@ -73,8 +73,7 @@ impl Encode for Vec<u8> {
     }
 }
 
-/// The integer of `width` bytes (0 to 8) at `at`, little-endian. Bytes beyond the end of `bytes` read as
-/// zero.
+/// The integer of `width` bytes (0 to 8) at `at`, little-endian. Bytes past the end of `bytes` read as zero.
 #[inline]
 pub fn uint_at(bytes: &[u8], at: usize, width: usize) -> u64 {
     let rest = bytes.get(at..).unwrap_or_default();

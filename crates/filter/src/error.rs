@@ -20,7 +20,7 @@ pub enum Error {
         /// The false-positive rate that the filter was made for, 0 to 1.
         fpr: f64,
     },
-    /// Filters of different shapes or hashes (seed and secret key included) cannot be combined.
+    /// Filters of different shapes or hashes (including seed and secret key) cannot be combined.
     #[error("these filters cannot be combined: {what}; build both with the same size and hash")]
     Mismatch {
         /// The difference.
@@ -65,9 +65,9 @@ pub enum Error {
         what: String,
     },
     /// The filter has a value that no reader of its format accepts, so it was not written.
-    #[error("the filter cannot be written, because nobody could read it: {why}")]
+    #[error("the filter cannot be written, because no reader would accept it: {why}")]
     Unencodable {
-        /// What a reader would say.
+        /// What a reader would report.
         why: String,
     },
     /// The filter was written in another version of the format.

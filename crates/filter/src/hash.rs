@@ -9,8 +9,7 @@
 //! Bernstein, "SipHash: a fast short-input PRF", 2012) is a pseudorandom function: to someone without the
 //! key, chosen keys collide no more often than random ones.
 //!
-//! The functions are frozen: stored filters depend on their output, so the golden vectors below must never
-//! change.
+//! The functions are frozen: stored filters depend on their output, so the golden vectors below never change.
 
 use crate::error::{Error, Result};
 use siphasher::{sip, sip128};
@@ -103,8 +102,7 @@ impl KeyHasher {
         }
     }
 
-    /// The stored form: the code of the function, and the key. It contains SipHash's secret key: write it to
-    /// files only.
+    /// The stored form: the function's code and key. Write it to files only: SipHash's key is secret.
     pub fn to_code(self) -> (u8, [u64; 2]) {
         let code = match self.function {
             KeyHash::Xxh3 => XXH3_64,
@@ -129,8 +127,7 @@ pub const XXH3_64: u8 = 1;
 /// The code of SipHash-1-3, with 64 or 128 bits, in every file format.
 pub const SIPHASH_1_3: u8 = 4;
 
-/// Whether a code is none of a hash of this version or an earlier one: then a newer version gave it to a
-/// hash.
+/// Whether a code belongs to no hash of this version or an earlier one, so it must come from a newer one.
 pub fn is_newer_code(code: u8) -> bool {
     code > SIPHASH_1_3
 }
@@ -162,13 +159,12 @@ pub fn hash_key_128(key: &[u8], seed: u64) -> (u64, u64) {
     (both as u64, (both >> 64) as u64)
 }
 
-/// The checksum for large byte ranges, such as the lines of a filter or a whole segment: 64-bit XXH3 without
-/// a seed.
+/// The checksum for large byte ranges, such as a filter's lines or a whole segment: unseeded 64-bit XXH3.
 pub fn digest(bytes: &[u8]) -> u64 {
     xxh3_64(bytes)
 }
 
-/// A [`digest`] of bytes that are valid at one place only: it covers the place as well.
+/// A [`digest`] of bytes that are valid at one place only: it also covers the place.
 pub fn digest_at(bytes: &[u8], place: u64) -> u64 {
     xxh3_64_with_seed(bytes, place)
 }
@@ -193,7 +189,7 @@ impl Digest {
 /// seeds. Not for secrets.
 pub fn random_u64() -> u64 {
     if cfg!(fuzzing) {
-        return 1; // So that what the fuzzer finds happens again.
+        return 1; // So that fuzzer findings are reproducible.
     }
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one(std::time::SystemTime::now())

@@ -7,12 +7,12 @@ use std::ops::Range;
 /// a sixth less time (`-- others` of the filter benchmark).
 pub(crate) const MIN_BYTES: usize = 4 << 20;
 
-/// Smallest memory whose pages are given back: less than that is not worth a system call.
+/// Smallest memory whose pages are given back: less is not worth a system call.
 #[cfg(target_os = "linux")]
 const GIVEN_BACK_MIN_BYTES: usize = 64 << 10;
 
 /// Gives the whole pages of large memory back to the kernel: from now on they read as zeros. Returns the
-/// lines that are zero by that.
+/// lines zeroed this way.
 pub(crate) fn zero_pages(memory: &[AtomicLine]) -> Range<usize> {
     #[cfg(target_os = "linux")]
     {
@@ -36,8 +36,7 @@ pub(crate) fn zero_pages(memory: &[AtomicLine]) -> Range<usize> {
     0..0
 }
 
-/// Asks the kernel for huge pages under the whole capacity of a vector. This is advice only, and the kernel
-/// may ignore it.
+/// Asks the kernel for huge pages under the whole capacity of a vector. The kernel may ignore this advice.
 pub(crate) fn advise_huge_pages<T>(memory: &Vec<T>) {
     #[cfg(target_os = "linux")]
     {
@@ -47,8 +46,7 @@ pub(crate) fn advise_huge_pages<T>(memory: &Vec<T>) {
         let skipped = start.align_offset(PAGE);
         if bytes >= MIN_BYTES + PAGE {
             let whole = (bytes - skipped) / PAGE * PAGE;
-            // SAFETY: the range lies within the vector's own allocation, and the advice changes no byte of
-            // it.
+            // SAFETY: the range is in the vector's own allocation, and the advice changes no byte of it.
             let _ =
                 unsafe { libc::madvise(start.add(skipped).cast_mut().cast(), whole, libc::MADV_HUGEPAGE) };
         }

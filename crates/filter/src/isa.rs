@@ -29,8 +29,7 @@ impl Isa {
         detected.into_iter().flatten().map(Isa)
     }
 
-    /// The fastest instruction set. The standard library caches detection, but hot code should still keep the
-    /// value.
+    /// The fastest instruction set. The standard library caches detection, but hot code should keep this.
     pub fn best() -> Isa {
         Isa::available().last().unwrap_or(Isa::SCALAR)
     }
@@ -52,7 +51,7 @@ impl Isa {
     }
 }
 
-/// AVX2 and what comes with it on every CPU: Haswell, Zen and newer.
+/// AVX2 and what every CPU has along with it: Haswell, Zen and newer.
 #[cfg(target_arch = "x86_64")]
 fn has_avx2() -> bool {
     use std::arch::is_x86_feature_detected as has;

@@ -1,6 +1,5 @@
 //! Filters for approximate membership: has this key been added? The answer is [`Verdict::Absent`], which is
-//! certain, or [`Verdict::Maybe`], which is wrong for a small share of absent keys. A key that was added is
-//! never absent.
+//! certain, or [`Verdict::Maybe`], which is wrong for a small share of absent keys. No added key is absent.
 //!
 //! ```
 //! use sidebloom_filter::{AnyFilter, FilterSpec, LineFilter, Verdict, Width};
@@ -36,8 +35,7 @@
 //! build, [`BuiltFilter`] is the result, and a [`Prober`] probes any array of lines, wherever it is stored.
 //! [`AtomicBloom`] takes inserts and probes from many threads.
 //!
-//! This crate opens no files. [`sidebloom`](https://docs.rs/sidebloom) adds the files, and a key-value store
-//! around them.
+//! This crate opens no files. [`sidebloom`](https://docs.rs/sidebloom) adds the files, and a key-value store.
 
 pub mod blocked;
 mod built;

@@ -15,8 +15,8 @@ pub const LINE_BYTES: usize = 64;
 /// The size of a line in bits.
 pub const LINE_BITS: usize = 8 * LINE_BYTES;
 
-/// The most lines of one filter (256 GiB). The line depends on the high 32 bits of a hash, so the low 32 bits
-/// stay free.
+/// The most lines of one filter (256 GiB). The line depends on a hash's high 32 bits, so the low ones stay
+/// free.
 pub const MAX_LINES: u64 = 1 << 32;
 
 /// One line: 512 bits. Bit `p` is bit `p % 8` of byte `p / 8`.

@@ -12,8 +12,7 @@ struct Aligned(Line);
 
 const _: () = assert!(size_of::<Aligned>() == LINE_BYTES && align_of::<Aligned>() == LINE_BYTES);
 
-/// An owned slice of lines, aligned to cache lines. Without the alignment, a probe would touch two cache
-/// lines.
+/// An owned slice of lines, aligned to cache lines. Without alignment, a probe would touch two cache lines.
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Lines(Vec<Aligned>);
 

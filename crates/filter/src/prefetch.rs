@@ -25,8 +25,7 @@ pub fn prefetch<T: ?Sized>(line: &T) {
     let _ = line;
 }
 
-/// An iterator over hashes that prefetches the line of each one [`PREFETCH_DISTANCE`] hashes before it yields
-/// the hash.
+/// An iterator over hashes that prefetches each hash's line [`PREFETCH_DISTANCE`] hashes before it yields it.
 pub(crate) struct Prefetched<'a> {
     lines: &'a [Line],
     hashes: slice::Iter<'a, u64>,

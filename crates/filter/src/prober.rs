@@ -52,7 +52,7 @@ impl Prober {
         }
     }
 
-    /// [`prefetch`](Self::prefetch) for lines that may lie across two cache lines each.
+    /// [`prefetch`](Self::prefetch) for lines that may each span two cache lines.
     #[inline]
     pub fn prefetch_unaligned(&self, lines: &[Line], hash: u64) {
         if let Some((line, _)) = self.first_line(lines, hash) {
@@ -61,7 +61,7 @@ impl Prober {
         }
     }
 
-    /// The line that is read first, and the low word of hash × lines.
+    /// The line read first, and the low word of hash × lines.
     #[inline(always)]
     fn first_line<'l>(&self, lines: &'l [Line], hash: u64) -> Option<(&'l Line, u64)> {
         let first = if self.first_level == 0 { lines.len() } else { self.first_level as usize };
@@ -69,8 +69,8 @@ impl Prober {
         Some((lines.get((product >> 64) as usize)?, product as u64))
     }
 
-    /// Whether the line that is read first is enough to know at once that the hash was not added, as it is
-    /// for 95 % of the absent ones. If not, [`probe`](Self::probe) decides.
+    /// Whether the first line alone shows that the hash was not added, as for 95 % of the absent ones. If
+    /// not, [`probe`](Self::probe) decides.
     #[inline(always)]
     pub fn denies(&self, lines: &[Line], hash: &ProbeHash) -> bool {
         // SAFETY: as in `probe`.

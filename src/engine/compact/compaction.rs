@@ -1,4 +1,4 @@
-//! A compaction: what it merges or moves, and what it owns meanwhile. `pick` chooses one.
+//! A compaction: what it merges or moves, and what it owns while it runs. `pick` chooses one.
 
 use super::reservation::{Reservation, is_taken};
 use crate::engine::control::Control;
@@ -7,11 +7,11 @@ use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::live::{LiveSegment, LiveSet, Segments, hull};
 use std::sync::Arc;
 
-/// The most segments of level 0 in one merge. Each needs a cursor with a read window of up to 256 KiB; any
-/// other level needs one in all.
+/// The most level-0 segments in one merge. Each needs a cursor with a read window of up to 256 KiB; any other
+/// level needs only one cursor.
 pub(crate) const LEVEL0_GROUP_MAX: usize = 64;
 
-/// The most segments that move in one edit of the manifest, whose description takes about 100 bytes each.
+/// The most segments that move in one manifest edit. Each takes about 100 bytes of it.
 const MOVES_MAX: usize = 1 << 16;
 
 /// What a compaction does with its inputs.
@@ -19,13 +19,11 @@ const MOVES_MAX: usize = 1 << 16;
 pub(crate) enum CompactionKind {
     /// Merges them into the output level.
     Merge,
-    /// Changes their level: they keep their files. Nothing in the output level overlaps them, and no two of
-    /// them overlap.
+    /// Changes their level; they keep their files. They overlap neither each other nor the output level.
     Move,
-    /// Removes them unread: range tombstones delete everything in them.
+    /// Removes them unread: range tombstones delete all of their rows.
     Drop,
-    /// Writes one of them anew in its level: without tombstones that nothing needs, and in the format of this
-    /// build.
+    /// Rewrites one of them in its level, in this build's format and without tombstones that nothing needs.
     Rewrite,
 }
 
@@ -35,8 +33,7 @@ pub(crate) struct Compaction {
     pub upper: Vec<LiveSegment>,
     pub lower: Vec<LiveSegment>,
     pub output_level: u8,
-    /// No deeper level and no segment in quarantine has keys in this range, so tombstones have nothing left
-    /// to hide.
+    /// No deeper level and no quarantined segment has keys in this range, so tombstones hide nothing.
     pub bottom: bool,
     reservation: Reservation,
 }
@@ -73,9 +70,9 @@ impl Compaction {
         self.upper.iter().chain(&self.lower)
     }
 
-    /// Merges `upper` into `output_level`, with everything it overlaps there; a segment that overlaps nothing
-    /// moves, unless it has tombstones that nothing needs there, or a format of an earlier release. `None` if
-    /// a running compaction is in the way.
+    /// Merges `upper` into `output_level`, with everything it overlaps there. A segment that overlaps nothing
+    /// moves, unless it has unneeded tombstones or an earlier release's format. `None` if a running
+    /// compaction is in the way.
     pub fn down(
         live: &LiveSet,
         upper: Vec<LiveSegment>,
@@ -95,8 +92,8 @@ impl Compaction {
         Compaction::of(kind, upper, lower, u8::try_from(output_level).ok()?, bottom, running)
     }
 
-    /// Lets others move along if this compaction is a move, until `bytes` have moved. Each of the others
-    /// overlaps nothing in the output level and none of the rest.
+    /// If this compaction is a move, adds others until `bytes` have moved. Each of the others must overlap
+    /// nothing in the output level and nothing else in its own.
     pub fn along<'a>(
         self,
         others: impl Iterator<Item = &'a LiveSegment>,
@@ -109,8 +106,7 @@ impl Compaction {
         let mut moved = self.upper.iter().map(|s| s.meta.file_bytes).sum::<u64>();
         let is_free = |s: &&LiveSegment| !is_taken(running, s);
         let mut upper = self.upper.clone();
-        // Tombstones may have nothing left to hide: then their segment is rewritten. So is one of an earlier
-        // format.
+        // Rewrite a segment whose tombstones may hide nothing, or whose format is an earlier one.
         let may_stay = |s: &&LiveSegment| !s.meta.has_tombstones() && !s.meta.is_of_earlier_format();
         for segment in others.filter(may_stay).filter(is_free) {
             if moved >= bytes || upper.len() >= MOVES_MAX {
@@ -127,7 +123,7 @@ impl Compaction {
         moved.unwrap_or(self)
     }
 
-    /// Merges the oldest `wanted` segments of level 0 into level 1, with those that must not stay above them.
+    /// Merges the `wanted` oldest level-0 segments into level 1, with those that must not stay above them.
     pub fn of_level0(
         live: &LiveSet,
         wanted: impl Fn(&LiveSegment) -> bool,
@@ -136,7 +132,7 @@ impl Compaction {
         Compaction::down(live, level0_group(live.levels()[0].segments(), wanted), 1, running)
     }
 
-    /// Merges segments of level 0 into one. `None` if there are none, or a running compaction is in the way.
+    /// Merges level-0 segments into one. `None` if there are none, or a running compaction is in the way.
     pub fn within_level0(segments: &[LiveSegment], running: &[Reservation]) -> Option<Self> {
         // Their range tombstones must fit into one block.
         let ranged = segments.iter().filter(|s| s.meta.ranges > 0).map(|s| s.meta.file_bytes).sum::<u64>();
@@ -146,8 +142,8 @@ impl Compaction {
         Compaction::of(CompactionKind::Merge, segments.to_vec(), Vec::new(), 0, false, running)
     }
 
-    /// Removes segments that range tombstones cover, those of the deepest such level. `None` if there are
-    /// none that no compaction reads.
+    /// Removes the segments that range tombstones cover in the deepest level that has any. `None` if there
+    /// are none, or running compactions read them all.
     pub fn drop_covered(live: &LiveSet, running: &[Reservation]) -> Option<Self> {
         let is_free = |s: &&LiveSegment| !is_taken(running, s);
         let output_level = live.covered().iter().filter(is_free).filter_map(LiveSegment::level).max()?;
@@ -168,20 +164,20 @@ impl Compaction {
         &self.reservation
     }
 
-    /// Reserves what it needs, unless another one has taken that, or the live set is not the one that this
-    /// was chosen for. It was chosen without the lock.
+    /// Reserves what it needs. `false` if another compaction has taken it, or if the live set has changed
+    /// since this was chosen (without the lock).
     pub fn reserve(&self, shared: &Shared, control: &mut Control, live: &Arc<LiveSet>) -> bool {
         shared.is_current(live) && control.compactions.reserve(&self.reservation)
     }
 
-    /// Drops the segments, and so their files if they are obsolete. The reservation stays.
+    /// Drops the segments, so that obsolete files can be deleted. The reservation stays.
     pub fn let_go(&mut self) {
         self.upper.clear();
         self.lower.clear();
     }
 }
 
-/// Whether nothing is left that the tombstones of a segment could hide.
+/// Whether the tombstones of a segment have nothing left to hide.
 pub(crate) fn needs_no_tombstones(live: &LiveSet, segment: &LiveSegment) -> bool {
     is_bottom(
         live,
@@ -191,15 +187,14 @@ pub(crate) fn needs_no_tombstones(live: &LiveSet, segment: &LiveSegment) -> bool
     )
 }
 
-/// Whether neither a level below this one nor a segment in quarantine has keys in the range.
+/// Whether no deeper level and no quarantined segment has keys in the range.
 fn is_bottom(live: &LiveSet, level: usize, smallest: &[u8], largest: &[u8]) -> bool {
     let mut deeper = live.levels().iter().skip(level + 1);
     deeper.all(|level| level.segments().overlapping(smallest, largest).is_empty())
         && !live.quarantined().iter().any(|s| s.overlaps(smallest, largest))
 }
 
-/// The oldest `wanted` segments of level 0, up to the limit of one merge, and those that must not stay above
-/// them.
+/// The oldest `wanted` level-0 segments, up to one merge's limit, and all that must not stay above them.
 fn level0_group(level0: &Segments, wanted: impl Fn(&LiveSegment) -> bool) -> Vec<LiveSegment> {
     let oldest_first = level0.iter().rev();
     let (mut group, mut rest) = (Vec::new(), Vec::new());
@@ -210,8 +205,7 @@ fn level0_group(level0: &Segments, wanted: impl Fn(&LiveSegment) -> bool) -> Vec
     with_bound(group, rest)
 }
 
-/// Adds to the group every segment of level 0 that must not stay above it: one that overlaps it and has
-/// entries as old as the group's.
+/// Adds every level-0 segment that must not stay above the group, since it overlaps and has entries as old.
 pub(crate) fn with_bound(mut group: Vec<LiveSegment>, mut rest: Vec<LiveSegment>) -> Vec<LiveSegment> {
     loop {
         let Some((smallest, largest)) = hull(&group) else { return group };

@@ -1,10 +1,9 @@
-//! What it costs to merge each segment of a sorted level into the next one, kept from one pick to the next.
+//! The cost of merging each segment of a sorted level into the next one, kept between picks.
 //!
-//! 1. The cost of a segment is the number of bytes that it overlaps in the next level, for each byte of its
-//!    own.
-//! 2. Costs are kept for each piece of a level ([`Piece`]), with the pieces of the next level that it
-//!    overlaps. While these are the same, so are the costs: a publication changes a few pieces, and only
-//!    their neighbours are looked at again.
+//! 1. The cost of a segment is the number of bytes that it overlaps in the next level, per byte of its own.
+//! 2. Costs are kept per piece of a level ([`Piece`]), with the pieces of the next level that it overlaps.
+//!    They hold as long as these pieces are the same. A publication changes few pieces, so only their
+//!    neighbours are recomputed.
 
 use crate::live::{Level, LiveSegment, LiveSet, Piece, Segments};
 use crate::manifest::LEVELS;
@@ -14,20 +13,20 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// The costs of all levels.
 #[derive(Default)]
 pub(crate) struct MergeCosts {
-    /// By the number of the piece.
+    /// By piece number.
     levels: [BTreeMap<u64, PieceCosts>; LEVELS],
 }
 
 /// The costs of the segments of a piece.
 struct PieceCosts {
-    /// The numbers of the pieces that it overlaps.
+    /// The numbers of the overlapped pieces.
     below: Vec<u64>,
-    /// The cost and the place in the piece of each segment, cheapest first.
+    /// Cost and index in the piece of each segment, cheapest first.
     by_cost: Vec<(f64, usize)>,
 }
 
 impl MergeCosts {
-    /// The segments of a level below 0, cheapest first, and in key order if their costs are the same.
+    /// The segments of a level below 0, cheapest first; in key order when costs are equal.
     pub fn cheapest_first<'a>(
         &'a mut self,
         live: &'a LiveSet,
@@ -56,7 +55,7 @@ impl MergeCosts {
     }
 }
 
-/// The costs of these pieces, those that are known as far as they still hold.
+/// The costs of these pieces; reuses the known ones that still hold.
 fn update(
     mut kept: BTreeMap<u64, PieceCosts>,
     upper: &[Piece],
@@ -76,7 +75,7 @@ fn update(
     costs.collect()
 }
 
-/// The cost and the place of each segment, cheapest first. Both are walked in key order, side by side.
+/// Cost and index of each segment, cheapest first. Walks both levels in key order, in parallel.
 fn costs_of(piece: &Piece, below: &Segments) -> Vec<(f64, usize)> {
     let first = below.partition_point(|other| &*other.meta.largest < piece.hull().0);
     let mut others = below.range(first..below.len());

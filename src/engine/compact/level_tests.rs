@@ -1,4 +1,4 @@
-//! Segments where no public call puts them: overlapping ones in level 1 (I10), and every kind of quarantine.
+//! Segments where no public call puts them: overlapping in level 1 (I10), and in every kind of quarantine.
 
 use super::compaction::{Compaction, CompactionKind};
 use super::pick::pick_level0;
@@ -17,7 +17,7 @@ use crate::{Compression, Db, FilterPolicy, Options, repair};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// A store with an overlapping sorted level is refused by name, and a repair brings every key back.
+/// Opening a store with an overlapping sorted level fails with its file name; a repair recovers every key.
 #[test]
 fn i10_an_overlapping_level_is_refused_and_repair_keeps_every_key() {
     let dir = fast_dir();
@@ -51,14 +51,14 @@ fn i10_an_overlapping_level_is_refused_and_repair_keeps_every_key() {
 /// Level and rows of a segment.
 pub(crate) type InPlace<'a> = (Place, &'a [(&'a str, &'a str)]);
 
-/// A store with these segments, from the oldest to the newest, in their levels.
+/// A store with these segments, oldest first, in their levels.
 pub(crate) fn store_of(segments: &[(u8, &[(&str, &str)])]) -> (tempfile::TempDir, PathBuf) {
     let segments: Vec<InPlace<'_>> =
         segments.iter().map(|(level, rows)| (Place::Level(*level), *rows)).collect();
     store_with(&segments, |_| ())
 }
 
-/// A store of these segments, where `more` is done before each is flushed.
+/// A store with these segments. `more` runs before each is flushed.
 pub(crate) fn store_with(segments: &[InPlace<'_>], more: impl Fn(&Db)) -> (tempfile::TempDir, PathBuf) {
     let dir = fast_dir();
     let path = dir.path().join("store");
@@ -81,7 +81,7 @@ pub(crate) fn store_with(segments: &[InPlace<'_>], more: impl Fn(&Db)) -> (tempf
 /// A segment returns from quarantine above everything older and below everything newer, in every level.
 #[test]
 fn a_segment_returns_from_quarantine_between_older_and_newer_ones() {
-    // Large, so that no other compaction reaches its level.
+    // Large, so that other compactions do not reach its level.
     let large = "x".repeat(20_000);
     let was = |left, overtaken| Place::Quarantine(Quarantine { left, overtaken });
     let returning: &[(&str, &str)] = &[("a", "2"), ("j", "2"), ("k", "2"), ("z", "2")];
@@ -115,7 +115,7 @@ fn a_segment_returns_from_quarantine_between_older_and_newer_ones() {
         db.compact().unwrap();
         check("compacted");
     };
-    // All at once: each waits a second for the return.
+    // All at once: each waits a second for its return.
     std::thread::scope(|scope| {
         for (number, segments) in cases.into_iter().enumerate() {
             scope.spawn(move || run(number, segments));
@@ -123,8 +123,7 @@ fn a_segment_returns_from_quarantine_between_older_and_newer_ones() {
     });
 }
 
-/// Compacts a store with a segment that no writer writes: the error names its file, and the store stays
-/// writable (I5).
+/// Compacts a segment that no writer produces: the error names the file, and the store stays writable (I5).
 fn compaction_names(path: &std::path::Path, segment: &str) {
     let db = Db::open(path).unwrap();
     ["b", "y"].iter().for_each(|key| db.put(key, "new").unwrap());
@@ -170,7 +169,7 @@ fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
     let crc = |bytes: &[u8], end: usize| block_crc(id, 0, &bytes[..end]).to_le_bytes();
     let end = (1..sound.len() - 4).find(|&at| crc(&sound, at) == sound[at..at + 4]).unwrap();
     let mut damaged = 0;
-    // But for the type of the block, which may need a feature.
+    // Except for the block type, which may need a feature.
     for (at, bit) in (0..end - 3).flat_map(|at| (0..7).map(move |bit| (at, bit))) {
         std::fs::remove_dir_all(&path).unwrap();
         std::fs::create_dir(&path).unwrap();
@@ -188,7 +187,7 @@ fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
         match engine.compactor.compact_one(&planned) {
             Ok(()) => {}
             Err(Error::Corruption { file, .. }) if file == segment => damaged += 1,
-            // Kinds of entries of a newer version.
+            // Entry kinds of a newer version.
             Err(Error::UnknownCode { file, .. }) if file == segment => {}
             Err(other) => panic!("bit {bit} at {at}: {other}"),
         }
@@ -207,7 +206,7 @@ fn i5_bounds_that_the_manifest_has_wrong_are_damage_to_their_segment() {
     compaction_names(&path, &id.file_name(FileKind::Segment));
 }
 
-/// Verify finds what the manifest has wrong about a segment, and a repair mends it.
+/// Verify finds what the manifest says wrongly about a segment, and a repair fixes it.
 #[test]
 fn verify_finds_and_repair_mends_what_a_manifest_has_wrong() {
     let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
@@ -245,8 +244,8 @@ fn verify_finds_and_repair_mends_what_a_manifest_has_wrong() {
     }
 }
 
-/// Whether a merge has reason to read it or not: with others, alone above an empty level, alone in the
-/// deepest one, with tombstones there.
+/// Whether or not a merge has to read it: with others, alone above an empty level, alone in the deepest one,
+/// with tombstones there.
 #[test]
 fn i14_a_compaction_leaves_no_segment_in_an_earlier_format() {
     let rows: &[(&str, &str)] = &[("a", "1"), ("m", "1")];
@@ -283,7 +282,7 @@ fn i14_a_compaction_leaves_no_segment_in_an_earlier_format() {
     }
 }
 
-/// One whose tombstones still hide something keeps them.
+/// A segment whose tombstones still hide something keeps them.
 #[test]
 fn i14_an_earlier_segment_is_not_moved_and_keeps_its_tombstones() {
     let (_dir, path) = store_with(
@@ -374,7 +373,7 @@ fn segments_in_quarantine_wait_while_another_one_comes_back() {
     control.lock().compactions.running.clear();
 }
 
-/// A read that is scheduled while segments in quarantine are queued stays scheduled.
+/// A read that is scheduled while quarantined segments are queued stays scheduled.
 #[test]
 fn queueing_segments_in_quarantine_keeps_a_read_that_is_scheduled() {
     for place in [Place::Level(1), Place::Quarantine(Quarantine { left: 1, overtaken: 1 })] {

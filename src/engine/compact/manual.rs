@@ -1,14 +1,13 @@
-//! Manual compaction: a range of keys becomes one run without tombstones, in steps as small as those of
+//! Manual compaction: turns a range of keys into one run without tombstones, in steps as small as those of
 //! background compactions.
 //!
-//! 1. It covers what was written before the call, by sequence number. So it finishes even if writes keep
-//!    coming in.
-//! 2. From the top down, each level is emptied into the next: level 0 in groups, any other level segment by
-//!    segment, each together with what it overlaps below. In the deepest level, segments with tombstones are
-//!    rewritten. Other segments there stay.
+//! 1. It covers everything before the call, by sequence number, so it finishes while writes keep coming.
+//! 2. From the top down, it empties each level into the next: level 0 in groups, other levels segment by
+//!    segment, each with what it overlaps below. In the deepest level, it rewrites segments with tombstones.
+//!    Other segments there stay.
 //! 3. Each step runs in the caller's thread and reserves its keys like any other compaction; background
-//!    compactions run beside it. When level 0 needs compaction, every other step does that, or waits for the
-//!    thread that does: writers wait for one step at most (I7).
+//!    compactions run at the same time. When level 0 needs compaction, every other step does that, or waits
+//!    for the thread that does, so writers wait for at most one step (I7).
 //! 4. Each finished step is published. After a crash, the next call continues with what remains.
 
 use super::Compactor;
@@ -37,7 +36,7 @@ struct ManualCompaction {
 /// What to do next.
 enum NextStep {
     Compact(Compaction),
-    /// Other compactions own what remains.
+    /// Other compactions own the rest.
     Wait,
     Done,
 }
@@ -75,7 +74,7 @@ impl ManualCompaction {
         }
         let Some(deepest) = live.levels().get(target) else { return NextStep::Done };
         let mut step = NextStep::Done;
-        // Tombstones stay if a segment in quarantine may have what they hide.
+        // Tombstones stay if a quarantined segment may have what they hide.
         let loses_tombstones = |s: &LiveSegment| s.meta.has_tombstones() && needs_no_tombstones(live, s);
         let is_due = |s: &&LiveSegment| covered(s) && (s.meta.is_of_earlier_format() || loses_tombstones(s));
         for segment in deepest.segments().iter().filter(is_due) {
@@ -88,7 +87,7 @@ impl ManualCompaction {
     }
 }
 
-/// A compaction that is reserved while this lives.
+/// A compaction that stays reserved while this lives.
 struct ReservedStep<'a> {
     shared: &'a Shared,
     compaction: Compaction,
@@ -106,12 +105,11 @@ impl Drop for ReservedStep<'_> {
 }
 
 impl Compactor {
-    /// Compacts the segments with keys in the range that were written up to `newest`, which the caller has
-    /// flushed.
+    /// Compacts the segments with keys in the range, written up to `newest`, which the caller has flushed.
     pub fn compact_range(&self, range: KeyRange, newest: Seq) -> Result<()> {
         let live = self.shared.live();
         let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
-        // A background thread would empty a level that is too small for the run at once.
+        // If the level is too small for the run, a background thread would empty it at once.
         let fits =
             |level: &usize| deepest_bytes_max(*level, self.shared.storage.options.segment_bytes) >= bytes;
         let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
@@ -124,7 +122,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Takes back the covered segments from quarantine that are readable by now.
+    /// Takes back the covered segments in quarantine that are readable again.
     fn take_back_covered(&self, manual: &ManualCompaction) -> Result<()> {
         for suspect in
             self.shared.live().quarantined().iter().filter(|s| manual.covers(s) && self.is_readable(s))
@@ -136,7 +134,7 @@ impl Compactor {
         Ok(())
     }
 
-    /// Reserves the compaction that takes a segment back from quarantine. `None` if it has left already or
+    /// Reserves the compaction that takes a segment back from quarantine. `None` if it is no longer there or
     /// cannot come back.
     fn reserve_take_back(&self, meta: &SegmentMeta) -> Result<Option<ReservedStep<'_>>> {
         loop {
@@ -155,7 +153,7 @@ impl Compactor {
         }
     }
 
-    /// The live set, and what the running compactions own of it.
+    /// The live set, and the reservations of the running compactions.
     fn live_and_running(&self) -> Result<(Arc<LiveSet>, Vec<Reservation>)> {
         let mut seen = None;
         self.shared.wait_until(|control| {
@@ -165,7 +163,7 @@ impl Compactor {
         seen.ok_or(Error::Closing)
     }
 
-    /// Reserves a step that was chosen for this live set. `None` if it must be chosen anew.
+    /// Reserves a step that was chosen for this live set. `None` if it must be chosen again.
     fn reserve_step(&self, live: &Arc<LiveSet>, compaction: Compaction) -> Option<ReservedStep<'_>> {
         let mut control = self.shared.control.lock();
         let is_reserved = !control.closing && compaction.reserve(&self.shared, &mut control, live);

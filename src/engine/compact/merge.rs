@@ -1,8 +1,7 @@
-//! Compaction: merge the inputs, keep the newest entry of each key, write the next level.
+//! Compaction: merges the inputs, keeps the newest entry of each key, writes the next level.
 //!
-//! Readers hold the segments that they started with, so a compaction keeps no old entries for them: it writes
-//! one entry per key, and a tombstone, of a key or of a range, only if a deeper level may have an entry that
-//! it hides.
+//! Readers hold the segments that they started with, so a compaction keeps no old entries for them. It writes
+//! one entry per key, and a tombstone (of a key or a range) only if a deeper level may have entries to hide.
 
 use super::Compactor;
 use super::compaction::{Compaction, CompactionKind};
@@ -26,12 +25,11 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
 
-/// How many entries are merged between two checks whether the store is closing.
+/// Entries merged between two checks whether the store is closing.
 const CHECK_EVERY: u64 = 4096;
 
 impl Compactor {
-    /// Runs one compaction and publishes its outputs. If the store closes meanwhile, abandons it without an
-    /// error.
+    /// Runs one compaction and publishes its outputs. Stops without an error if the store closes.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
         match compaction.kind {
             CompactionKind::Drop => self.drop_covered(compaction),
@@ -44,7 +42,7 @@ impl Compactor {
     fn change_level(&self, compaction: &Compaction) -> Result<()> {
         let upper = &compaction.upper;
         self.publisher.publish_if(|live| {
-            // What went to quarantine meanwhile stays there: nobody has read it.
+            // A segment that has since gone to quarantine stays there: nobody has read it.
             let is_as_planned =
                 |s: &LiveSegment| live.now(&s.meta).is_some_and(|now| now.meta.place == s.meta.place);
             upper.iter().all(is_as_planned).then(|| LiveSetChange {
@@ -62,7 +60,7 @@ impl Compactor {
         self.publisher.publish(LiveSetChange { added, removed, ..LiveSetChange::default() })
     }
 
-    /// Removes segments of which range tombstones delete everything, without reading them.
+    /// Removes segments whose rows are all deleted by range tombstones, without reading them.
     fn drop_covered(&self, compaction: &Compaction) -> Result<()> {
         self.publisher.publish_if(|live| {
             let are_covered =
@@ -78,8 +76,8 @@ impl Compactor {
         Ok(self.merge_into(compaction, None, &mut built.segments)?.then(|| built.take()))
     }
 
-    /// Merges the whole store into one run whose rows all have the number 1. For a repair: the numbers of an
-    /// open store never go back.
+    /// Merges the whole store into one run whose rows all have sequence number 1. Only for a repair: sequence
+    /// numbers of an open store never go back.
     pub fn merge_renumbered(&self) -> Result<()> {
         let Some(all) = Compaction::of_all(&self.shared.live()) else { return Ok(()) };
         let mut built = UnpublishedSegments::new(&self.shared.storage);
@@ -91,8 +89,8 @@ impl Compactor {
         })
     }
 
-    /// Entries that no segment may have come from a damaged input whose checksums are right. That input is
-    /// then at fault, not the writing: it goes to quarantine, and the store stays writable.
+    /// An entry that no segment may have can come from a damaged input with correct checksums. Then the input
+    /// is at fault, not the output: it goes to quarantine, and the store stays writable.
     fn trace_to_input(&self, compaction: &Compaction, error: Error) -> Error {
         match error {
             Error::KeyOutOfOrder { .. }
@@ -107,7 +105,7 @@ impl Compactor {
         }
     }
 
-    /// Writes the merged segments; `false` if the store is closing. With `number`, all rows get that one.
+    /// Writes the merged segments; `false` if the store is closing. With `number`, all rows get that number.
     fn merge_into(
         &self,
         compaction: &Compaction,
@@ -164,7 +162,7 @@ impl Compactor {
         live.levels()[0].segments().len() >= LEVEL0_SLOWDOWN.max(self.shared.storage.options.level0_trigger)
     }
 
-    /// Merges level 0 until it is within its limit. Only for a closing store, in which nothing else compacts.
+    /// Merges level 0 until it is within its limit. Only for a closing store, where nothing else compacts.
     pub fn relieve_level0(&self) -> Result<()> {
         while self.shared.check_writable().is_ok() && self.level0_is_over_limit() {
             let Some(compaction) = pick_level0(&self.shared.live(), &self.shared.storage.options, &[]) else {
@@ -176,7 +174,7 @@ impl Compactor {
     }
 }
 
-/// The newest range tombstone of a key. `span` is what an earlier call has found.
+/// The newest range tombstone over a key. `span` is what an earlier call found.
 fn newest_at(deleted: &RangeTombstones, at: SplitKey<'_>, span: &mut Option<Span>, key: &mut Vec<u8>) -> Seq {
     match span {
         Some(span) if span.has(at) => span.seq,
@@ -189,9 +187,9 @@ fn newest_at(deleted: &RangeTombstones, at: SplitKey<'_>, span: &mut Option<Span
     }
 }
 
-/// One cursor for each segment in quarantine and for each sorted run. Segments of level 0 that do not overlap
-/// share a run: a repair may have put very many there. So memory does not grow with the number of segments.
-/// Segments of which everything is deleted are left out, unread.
+/// One cursor per quarantined segment and per sorted run. Level-0 segments that do not overlap share a run (a
+/// repair may leave very many), so memory does not grow with the number of segments. Segments that are
+/// entirely deleted are skipped unread.
 fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSource> {
     let mut runs: BTreeMap<u8, Vec<&LiveSegment>> = BTreeMap::new();
     let (mut level0, mut alone) = (Vec::new(), Vec::new());
@@ -211,11 +209,11 @@ fn sources(compaction: &Compaction, deleted: &RangeTombstones) -> Vec<MergeSourc
     alone.into_iter().chain(disjoint_runs(level0)).chain(runs.into_values()).map(source).collect()
 }
 
-/// Distributes segments over as few runs as possible, so that no two of a run overlap.
+/// Distributes segments over as few runs as possible, with no overlap within a run.
 fn disjoint_runs(mut segments: Vec<&LiveSegment>) -> Vec<Vec<&LiveSegment>> {
     segments.sort_by(|a, b| a.meta.smallest.cmp(&b.meta.smallest));
     let mut runs: Vec<Vec<&LiveSegment>> = Vec::new();
-    // The runs by their largest keys, smallest first.
+    // The runs by largest key, smallest first.
     let mut ends: BinaryHeap<Reverse<(&[u8], usize)>> = BinaryHeap::new();
     for segment in segments {
         let begins_behind = |end: &Reverse<(&[u8], usize)>| end.0.0 < segment.meta.smallest.as_slice();

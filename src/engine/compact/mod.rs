@@ -1,4 +1,4 @@
-//! The compactor: picks, reserves and runs compactions, in the background and by hand, and takes segments
+//! The compactor: picks, reserves and runs compactions, in the background and on request, and takes segments
 //! back from quarantine.
 
 pub(crate) mod compaction;
@@ -24,13 +24,12 @@ use super::shared::Shared;
 use crate::sync::Mutex;
 use std::sync::Arc;
 
-/// The one who compacts.
+/// Picks and runs compactions.
 pub(crate) struct Compactor {
     shared: Arc<Shared>,
     publisher: Arc<Publisher>,
     filters: Arc<FilterKeeper>,
-    /// What the last pick has found out about the levels. Held by the thread that looks for a compaction;
-    /// locked before `control`.
+    /// What the last pick found out about the levels. Held by the thread that picks; locked before `control`.
     costs: Mutex<MergeCosts>,
 }
 

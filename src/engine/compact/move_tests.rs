@@ -13,7 +13,7 @@ fn options() -> Options {
     Options::new().segment_bytes(4096).compression(Compression::None)
 }
 
-/// Makes a store of so many rows of 1,000 bytes, three or four in a segment, all in this level.
+/// Makes a store with this number of rows of 1,000 bytes, three or four per segment, all in this level.
 fn store_in_level(path: &Path, rows: u32, level: u8) -> usize {
     let db = options().open(path).unwrap();
     db.ingest((0..rows).map(|row| Ok((format!("key{row:06}"), [b'x'; 1000])))).unwrap();
@@ -105,7 +105,7 @@ fn a_write_that_waits_for_a_compaction_says_so() {
     let path = dir.path().join("store");
     let db = Db::open(&path).unwrap();
     db.put("key", "value").unwrap();
-    // As if a compaction of everything ran all the time.
+    // As if a full compaction ran all the time.
     db.flush().unwrap();
     let live = db.engine().shared.live();
     let elsewhere = Reservation::of(live.levels()[0].segments().iter(), 1).unwrap();
@@ -117,7 +117,7 @@ fn a_write_that_waits_for_a_compaction_says_so() {
     assert_eq!(db.stats().write_stall, None);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| db.put("key", "last"));
-        eventually("it says so", || db.stats().write_stall == Some(WriteStall::Compaction));
+        eventually("it reports the stall", || db.stats().write_stall == Some(WriteStall::Compaction));
         let mut control = db.engine().shared.control.lock();
         control.compactions.running.retain(|running| *running != elsewhere);
         control.finished += 1;

@@ -7,9 +7,9 @@ use crate::engine::control::Control;
 use crate::error::Result;
 use crate::sync::lock;
 
-/// What there is to compact.
+/// Whether there is something to compact.
 pub(crate) enum NextCompaction {
-    /// This one, which is reserved.
+    /// This one, already reserved.
     Reserved(Compaction),
     Nothing,
     /// There may be one, but none may start now.
@@ -42,7 +42,7 @@ impl Compactor {
         }
     }
 
-    /// Carries out a compaction that is reserved.
+    /// Runs a reserved compaction.
     pub fn carry_out(&self, compaction: &Compaction) -> Result<()> {
         if compaction.reservation().takes_back() {
             self.take_back_if_readable(compaction)

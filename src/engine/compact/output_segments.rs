@@ -1,10 +1,9 @@
-//! What a compaction writes: segments that are full at about the same size, and the range tombstones that
-//! stay, divided among them.
+//! The outputs of a compaction: segments of about equal size, with the remaining range tombstones.
 //!
-//! 1. A segment ends behind its last entry: the range tombstones up to there are its own, and the rest is
-//!    that of the next segment. So segments stay disjoint (I10), however far a range goes.
-//! 2. Range tombstones fill a segment as entries do. Where there are many and no entries, a tombstone of a
-//!    deleted key stands for an entry, behind which the segment can end.
+//! 1. A segment ends after its last entry and owns the range tombstones up to there; the next segment gets
+//!    the rest. So segments stay disjoint (I10), no matter how long a range is.
+//! 2. Range tombstones count towards a segment's size, as entries do. Where there are many and no entries, a
+//!    tombstone of a deleted key serves as an entry, after which the segment can end.
 
 use super::compaction::Compaction;
 use crate::engine::filters::FilterKeeper;
@@ -22,17 +21,17 @@ pub(crate) struct CompactionOutput<'a> {
     plan: Option<&'a FilterPlan>,
     built: &'a mut Vec<LiveSegment>,
     current: Option<SegmentBuilder<'a>>,
-    /// The range tombstones from the beginning of the current segment on.
+    /// The range tombstones from the start of the current segment on.
     ranges: RangeTombstones,
     /// How many of their steps the current segment has passed, and about how many bytes they take.
     passed: usize,
     passed_bytes: usize,
-    /// The ranges among them that are not counted yet.
+    /// The ranges that are not counted yet.
     uncounted: u64,
 }
 
 impl<'a> CompactionOutput<'a> {
-    /// Writes to segments that are appended to `built`, with the range tombstones `ranges`.
+    /// Appends the written segments to `built`; `ranges` are the range tombstones.
     pub fn new(
         filters: &'a FilterKeeper,
         compaction: &Compaction,
@@ -55,7 +54,7 @@ impl<'a> CompactionOutput<'a> {
         if self.is_full() { self.end_segment(successor(key)) } else { Ok(()) }
     }
 
-    /// Completes the last segment, which has all range tombstones that are left.
+    /// Completes the last segment, with all remaining range tombstones.
     pub fn finish(mut self) -> Result<()> {
         self.pass_ranges(None)?;
         if self.current.is_some() || !self.ranges.is_empty() { self.end_segment(None) } else { Ok(()) }
@@ -69,7 +68,7 @@ impl<'a> CompactionOutput<'a> {
         Ok(self.current.insert(builder))
     }
 
-    /// Counts the range tombstones that begin before `key`, and ends segments that are full of them.
+    /// Counts the range tombstones that begin before `key`, and ends segments that they fill.
     fn pass_ranges(&mut self, key: Option<&[u8]>) -> Result<()> {
         while let Some((from, seq)) = self.ranges.step(self.passed)
             && key.is_none_or(|key| from < key)
@@ -77,7 +76,7 @@ impl<'a> CompactionOutput<'a> {
             self.passed += 1;
             self.uncounted += u64::from(seq > 0);
             self.passed_bytes += from.len() + RangeTombstones::STEP_BYTES;
-            // A segment has more than one step: the first may only continue a range, at a key that alone
+            // A segment needs more than one step: the first may just continue a range, at a key that alone
             // fills a segment.
             if seq > 0 && self.passed > 1 && self.is_full() {
                 // The last key is this one if the range begins at an entry, and never a greater one.
@@ -91,14 +90,14 @@ impl<'a> CompactionOutput<'a> {
         Ok(())
     }
 
-    /// A run of level 0 is one segment, so that is never full.
+    /// In level 0, a run is one segment, so a segment is never full.
     fn is_full(&self) -> bool {
         let bytes = self.current.as_ref().map_or(0, SegmentBuilder::file_bytes) + self.passed_bytes as u64;
         self.level > 0
             && (bytes >= self.filters.storage().options.segment_bytes || self.passed_bytes >= RANGE_BYTES_MAX)
     }
 
-    /// Ends the segment, with the range tombstones before `behind`; without it, with all.
+    /// Ends the segment, with the range tombstones before `behind`, or with all of them.
     fn end_segment(&mut self, behind: Option<Vec<u8>>) -> Result<()> {
         self.builder()?;
         let Some(mut builder) = self.current.take() else { return Ok(()) };

@@ -9,9 +9,9 @@ use std::sync::Arc;
 /// The inputs of a compaction, and the range of keys that its outputs may have on their level.
 ///
 /// An output ends where the segment is full, not where an input ends, so it may span a gap between two
-/// inputs. Therefore the reservation covers the hull of the inputs, not just their ranges.
+/// inputs. So the reservation covers the hull of the inputs, not just their ranges.
 ///
-/// Copies share everything, so that one is made under a lock at no cost.
+/// Copies share everything, so copying under a lock is cheap.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Reservation {
     inputs: Arc<BTreeSet<FileId>>,
@@ -33,7 +33,7 @@ impl Reservation {
     }
 
     /// Whether the two must not run at the same time: they share an input, their outputs could overlap on one
-    /// level, or both take a segment back from quarantine, and these could pass each other.
+    /// level, or both take a segment back from quarantine (two could pass each other).
     pub fn conflicts_with(&self, other: &Self) -> bool {
         let same_keys = self.reaches(&other.smallest, &other.largest);
         (self.output_level == other.output_level && same_keys)
@@ -41,7 +41,7 @@ impl Reservation {
             || !self.inputs.is_disjoint(&other.inputs)
     }
 
-    /// Whether none of the running ones is in the way.
+    /// Whether no running compaction is in the way.
     pub fn is_free(&self, running: &[Reservation]) -> bool {
         !running.iter().any(|other| other.conflicts_with(self))
     }
@@ -61,7 +61,7 @@ impl Reservation {
         self.takes_back
     }
 
-    /// The number of the inputs.
+    /// The number of inputs.
     pub fn segments(&self) -> usize {
         self.inputs.len()
     }

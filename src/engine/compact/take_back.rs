@@ -1,13 +1,13 @@
-//! Back from quarantine: a segment that could not be read once may be readable later, for example after a
-//! timeout or a bad cable.
+//! Return from quarantine: a segment that was unreadable once may be readable later, for example after a
+//! timeout or with a new cable.
 //!
-//! 1. `compact`, and a background thread after a growing pause, read each segment in quarantine completely.
-//!    It comes back once every byte matches its checksums.
-//! 2. When the segment left its level, all older entries of its keys were below that level (or beside it in
-//!    level 0), and entries only ever move down. Newer entries were above it, and compactions may have moved
-//!    them below it since: [`Quarantine`] records how deep. So the segment is merged with everything that
-//!    overlaps it between the two levels. Often that is nothing, and it only changes its level.
-//! 3. A segment that left level 0 goes to level 1: a running compaction of level 0 may be moving newer
+//! 1. `compact`, and a background thread after a growing pause, read each quarantined segment completely. It
+//!    comes back once every byte matches its checksums.
+//! 2. When the segment left its level, all older entries of its keys were below that level (or next to it in
+//!    level 0), and entries only move down. Newer entries were above it, and compactions may have moved them
+//!    below it since: [`Quarantine`] records how deep. So the segment is merged with everything that it
+//!    overlaps between the two levels. Often that is nothing, and only its level changes.
+//! 3. A segment that left level 0 returns to level 1: a running compaction of level 0 may be moving newer
 //!    entries there, and its reservation in level 1 keeps the two apart.
 //! 4. Only one segment comes back at a time, because two could pass each other
 //!    ([`Reservation::conflicts_with`]).
@@ -25,12 +25,12 @@ use crate::options::Options;
 use crate::sync::assert_unlocked;
 use std::sync::Arc;
 
-/// A segment whose return would merge more than this many segments' worth of bytes stays in quarantine,
-/// because nothing else could compact that range meanwhile.
+/// A segment stays in quarantine if its return would merge more than this many segments' worth of bytes,
+/// because nothing else could compact that range during the merge.
 const MERGED_SEGMENTS_MAX: u64 = 64;
 
 impl Compaction {
-    /// Merges a segment from quarantine into the levels. `None` if a running compaction is in the way, or the
+    /// Merges a quarantined segment into the levels. `None` if a running compaction is in the way, or the
     /// merge would be too large.
     pub fn back(
         live: &LiveSet,
@@ -59,13 +59,13 @@ impl Compaction {
 }
 
 impl Compactor {
-    /// Queues the segments in quarantine, and schedules their next read, which is later each time.
+    /// Queues the quarantined segments, and schedules their next read, each time later.
     pub fn queue_suspects(&self) {
         let suspects: Queue<_> =
             self.shared.live().quarantined().iter().map(|s| Arc::clone(&s.meta)).collect();
         let mut control = self.shared.control.lock();
         if !suspects.is_empty() {
-            // Another thread may have scheduled the read of a segment that has just left its level.
+            // Another thread may have scheduled a read of a segment that has just left its level.
             control.suspects.next.schedule();
         }
         let before = std::mem::replace(&mut control.suspects.to_try, suspects);
@@ -73,8 +73,8 @@ impl Compactor {
         drop(before);
     }
 
-    /// Reserves the compaction that takes back the next segment in the queue, unless one comes back already.
-    /// A segment that is blocked waits for its next turn.
+    /// Reserves the compaction that takes back the next segment in the queue, unless one is running. A
+    /// blocked segment waits for its next turn.
     pub fn reserve_suspect(&self, may_compact: impl Fn(&Control) -> bool) -> Option<Compaction> {
         loop {
             let (meta, live, running) = {
@@ -91,12 +91,11 @@ impl Compactor {
             if may_compact(&control) && back.reserve(&self.shared, &mut control, &live) {
                 return Some(back);
             }
-            control.suspects.to_try.push(meta); // Something else came first. It is not blocked.
+            control.suspects.to_try.push(meta); // Something else came first; it is not blocked.
         }
     }
 
-    /// Reads the segment that the compaction takes back, and runs the compaction if the whole segment is
-    /// readable.
+    /// Reads the segment that the compaction takes back, and runs the compaction if it is fully readable.
     pub fn take_back_if_readable(&self, compaction: &Compaction) -> Result<()> {
         match compaction.upper.first() {
             Some(suspect) if self.is_readable(suspect) => self.take_back(suspect, compaction),

@@ -30,7 +30,7 @@ impl Compactor {
         }
     }
 
-    /// What there is to do, or is being done, in a store that counts as idle.
+    /// The work that is left, or running, in a store that counts as idle.
     fn work_left(&self) -> Option<TaskKind> {
         {
             let control = self.shared.control.lock();
@@ -53,7 +53,7 @@ impl Compactor {
     }
 }
 
-/// While it lives, the background threads treat the store as idle and compact everything.
+/// While this lives, background threads treat the store as idle and compact everything.
 struct CompactionWait<'a>(&'a Shared);
 
 impl<'a> CompactionWait<'a> {

@@ -1,8 +1,8 @@
 //! Checkpoints: a second store made of hard links, or of copies where the file system has no links.
 //!
-//! Whoever creates the `LOCK` file of the target and locks it owns the directory. So of several checkpoints
-//! to one target, in any process, one succeeds, and nobody opens a store there before it is whole. The others
-//! touch no file in it.
+//! Whoever creates and locks the target's `LOCK` file owns the directory. So of several checkpoints to one
+//! target, in any process, one succeeds; the others touch no file in it. Nobody opens an incomplete store
+//! there.
 
 use super::file_set::{FileSet, is_missing};
 use crate::engine::storage::names::LOCK;
@@ -17,8 +17,7 @@ const COPY_BYTES: usize = 1 << 20;
 
 impl FileSet {
     /// Links or copies the files into the new directory `target`. The manifest comes first, under a name that
-    /// neither an opening nor a repair takes for a store's; its own name comes last and turns the directory
-    /// into a store.
+    /// neither `open` nor `repair` takes for a store. Renaming it, last, turns the directory into a store.
     pub(crate) fn link_into(&self, target: &Path) -> Result<()> {
         let fs = &*self.fs;
         let target = &*fs.absolute(target)?;
@@ -29,8 +28,8 @@ impl FileSet {
         let (copy, _lock) = match claimed {
             Ok(claimed) => claimed,
             Err(error) => {
-                // Even a directory that could not be made durable is there. It stays if it is not empty: then
-                // somebody else owns it.
+                // The directory exists even if it could not be made durable. If it is not empty, somebody
+                // else owns it, and it stays.
                 let _ = fs.remove_dir(target);
                 return Err(error);
             }
@@ -68,8 +67,8 @@ impl FileSet {
     }
 }
 
-/// Makes the caller the owner of the new directory, or fails if another one came first. Returns a handle of
-/// the directory, which leads to the store's as well.
+/// Makes the caller the owner of the new directory, or fails if somebody else came first. Returns a handle of
+/// the directory that also reaches the store's.
 fn claim(fs: &Arc<dyn Fs>, target: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
     let fs = open_dir(fs, target)?;
     let path = target.join(LOCK);
@@ -94,16 +93,16 @@ fn claim(fs: &Arc<dyn Fs>, target: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGu
 
 /// A checkpoint that is being written.
 struct Copy<'a> {
-    /// Leads to the store's directory, too.
+    /// Also reaches the store's directory.
     fs: Arc<dyn Fs>,
     target: &'a Path,
-    /// The files that were created, or are about to be.
+    /// The files created so far, or about to be.
     created: Vec<PathBuf>,
 }
 
 impl Copy<'_> {
-    /// Removes the files that a failed checkpoint has created, as far as possible, so that the caller can try
-    /// again. The lock file, which was created first, goes last: until then, nobody else takes the directory.
+    /// Removes the files of a failed checkpoint, as far as possible, so that the caller can try again. The
+    /// lock file was created first and is removed last: until then, nobody else takes the directory.
     fn remove_files(&self) {
         for path in self.created.iter().rev() {
             if let Ok(Some(_)) = self.fs.file_len(path) {
@@ -147,8 +146,7 @@ impl Copy<'_> {
     }
 }
 
-/// Whether a link failed because the target is on another file system, its file system has no hard links, or
-/// the file has too many names.
+/// Whether a link failed for a reason that a copy avoids: another file system, no hard links, too many names.
 fn has_no_links(kind: ErrorKind) -> bool {
     use ErrorKind::{CrossesDevices, PermissionDenied, TooManyLinks, Unsupported};
     matches!(kind, CrossesDevices | Unsupported | PermissionDenied | TooManyLinks)

@@ -1,4 +1,4 @@
-//! The files of a store of one moment, to be copied elsewhere while the store goes on.
+//! The files of a store at one moment, to be copied elsewhere while the store stays in use.
 
 use crate::engine::publish::Publisher;
 use crate::error::{Error, Result};
@@ -10,11 +10,10 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// The segments and sidecars of a store of one moment, and a manifest that names them. The files stay for as
-/// long as this exists.
+/// A store's segments and sidecars at one moment, and their manifest. The files stay while this exists.
 ///
-/// A directory with the manifest under the name [`MANIFEST`](Self::MANIFEST), the files under theirs and an
-/// empty file `LOCK` is a store.
+/// To make a store, write the manifest to a directory under the name [`MANIFEST`](Self::MANIFEST), the files
+/// under their own names, and an empty file `LOCK`.
 pub struct FileSet {
     pub(super) fs: Arc<dyn Fs>,
     dir: PathBuf,
@@ -32,13 +31,13 @@ pub struct SegmentEntry {
     pub digest: u64,
     /// The length of its file, in bytes.
     pub bytes: u64,
-    /// The offset behind its data blocks, in bytes: from there on, the file holds what is needed to open it,
-    /// and its indexes.
+    /// The offset where its data blocks end, in bytes. From there on, the file holds its indexes and what is
+    /// needed to open it.
     pub tail_at: u64,
 }
 
 impl SegmentEntry {
-    /// Its number, which no other segment of the store has had.
+    /// Its number, which the store uses for no other segment.
     pub fn number(&self) -> u64 {
         self.id.0
     }
@@ -58,16 +57,14 @@ impl FileSet {
     /// The name of the manifest.
     pub const MANIFEST: &str = crate::manifest::MANIFEST;
 
-    /// The name of the manifest of a copy that is not complete. Under this name it is the first file in its
-    /// directory, so that neither `open` nor `repair` takes the directory for a store. Renaming it to
-    /// [`MANIFEST`](Self::MANIFEST) completes the copy.
+    /// An incomplete copy's manifest. It is the first file in its directory, so neither `open` nor `repair`
+    /// takes the directory for a store. Renaming it to [`MANIFEST`](Self::MANIFEST) completes the copy.
     pub const MANIFEST_OF_COPY: &str = crate::engine::storage::names::MANIFEST_OF_COPY;
 
     /// Refuses a directory with such a copy.
     ///
     /// # Errors
-    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it never was completed, and
-    /// [`Error::Io`].
+    /// [`Error::Locked`] while the copy is made, [`Error::NotAStore`] if it is incomplete, and [`Error::Io`].
     pub fn refuse_unfinished_copy(fs: &dyn Fs, dir: &Path) -> Result<()> {
         crate::engine::storage::names::refuse_unfinished_copy(fs, dir, &fs.list(dir)?)
     }
@@ -77,12 +74,12 @@ impl FileSet {
         &self.dir
     }
 
-    /// Tells the store from others; its copies have the same number.
+    /// Identifies the store; its copies have the same number.
     pub fn store_id(&self) -> u64 {
         self.store_id
     }
 
-    /// Rises whenever segments come or go: sets with the same number have the same segments.
+    /// Rises whenever segments are added or removed: sets with the same number have the same segments.
     pub fn version(&self) -> u64 {
         self.version
     }
@@ -121,7 +118,7 @@ impl FileSet {
         }
     }
 
-    /// Acts on the file of a segment, which a compaction may have renamed since.
+    /// Acts on the file of a segment, which a compaction may have renamed.
     pub(super) fn with_segment<T>(
         &self,
         segment: &SegmentEntry,
@@ -149,10 +146,9 @@ pub(super) fn is_missing(error: &Error) -> bool {
 /// The files of what was flushed.
 pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
     let shared = publisher.shared();
-    // Under this lock nothing is published, so the view has exactly the segments of the state. It keeps their
-    // files.
+    // Nothing is published under this lock, so the view has the state's segments and keeps their files.
     let (state, live) = publisher.with_state(|state| (state.clone(), shared.live()))?;
-    // The logs do not come along, and segments have everything up to the last number. Numbers that files have
+    // The logs are not part of the set, and segments have everything up to the last number. File numbers
     // taken since do not count: the next process may take them again, and the version with them.
     let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
     Ok(FileSet {

@@ -1,4 +1,4 @@
-//! Each segment has a filter that can be trusted: verified, and rebuilt if it is missing or damaged (I2).
+//! Keeps a trustworthy filter for each segment: verifies filters, and rebuilds missing or damaged ones (I2).
 
 use super::FilterKeeper;
 use super::plan::LevelSizes;
@@ -16,7 +16,7 @@ use std::ops::Bound;
 use std::sync::Arc;
 
 impl FilterKeeper {
-    /// Queues every sidecar that was not verified yet, and every segment without a sidecar.
+    /// Queues every unverified sidecar, and every segment without a sidecar.
     pub fn queue_unverified(&self) {
         if self.shared.storage.filters_on() {
             self.queue(|s| s.sidecar.as_ref().is_none_or(|sidecar| !sidecar.is_verified()));
@@ -89,8 +89,8 @@ impl FilterKeeper {
         }
     }
 
-    /// Removes a damaged sidecar, or the unmapped copy that has replaced it, from the view. Counts and logs
-    /// it once, however many threads detect it.
+    /// Removes a damaged sidecar, or the unmapped copy that replaced it, from the view. Counts and logs it
+    /// once, even if several threads detect it.
     fn drop_damaged(&self, meta: &SegmentMeta, bad: &Sidecar, reason: &Unusable) {
         let without = |live: &Arc<LiveSet>| {
             let now = live.now(meta)?;
@@ -113,7 +113,7 @@ impl FilterKeeper {
         // Under the manifest lock, no compaction can remove the segment before the new file exists.
         let _publishing = self.publisher.hold();
         if self.shared.live().now(&segment.meta).is_none() {
-            return Ok(None); // Even a failed read of a removed segment no longer matters.
+            return Ok(None); // The segment was removed, so a failed read of it does not matter.
         }
         let sidecar = self
             .shared
@@ -135,8 +135,7 @@ impl FilterKeeper {
         Ok(segment)
     }
 
-    /// If the sidecar of a new segment could not be created, a background thread tries again after a while
-    /// (I2).
+    /// If a new segment's sidecar could not be created, a background thread tries again later (I2).
     pub fn note_missing_sidecar(&self, segment: &LiveSegment) {
         if segment.sidecar.is_none() && self.shared.storage.filters_on() {
             self.recheck_missing_later();
@@ -159,7 +158,7 @@ impl FilterKeeper {
         self.shared.change_live(with_it, |_| {});
     }
 
-    /// Has a background thread check segments without a sidecar after a pause, which grows each time.
+    /// Schedules a background check of segments without a sidecar, after a pause that grows each time.
     pub fn recheck_missing_later(&self) {
         if self.shared.control.lock().sidecars.missing.schedule() {
             self.shared.wake_workers();

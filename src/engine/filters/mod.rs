@@ -20,13 +20,13 @@ use crate::options::FilterPolicy;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 
-/// The one who keeps the filters of all segments.
+/// Keeps the filters of all segments.
 pub(crate) struct FilterKeeper {
     shared: Arc<Shared>,
     publisher: Arc<Publisher>,
     /// The policy for new segments, which a rebuild of all filters changes.
     policy: Mutex<FilterPolicy>,
-    /// What the last look at all filters has found. No other lock is taken while it is held.
+    /// What the last scan of all filters found. No other lock is taken while this is held.
     retunes: Mutex<Retunes>,
 }
 
@@ -36,7 +36,7 @@ impl FilterKeeper {
         FilterKeeper { shared, publisher, policy, retunes: Mutex::default() }
     }
 
-    /// The files that the filters are among.
+    /// The files that include the filters.
     pub fn storage(&self) -> &Storage {
         &self.shared.storage
     }

@@ -1,16 +1,16 @@
-//! How many filter bits each level gets.
+//! Decides how many filter bits each level gets.
 //!
-//! A lookup of a missing key within the range of every run pays Σ FPR, the sum of the runs' false-positive
-//! rates; memory pays keys × bits. So bits go where each lowers the sum most (Dayan, Athanassoulis, Idreos,
-//! "Monkey: Optimal Navigable Key-Value Store", 2017): the upper levels are small and get wide filters at
-//! almost no cost. The algorithm:
+//! A lookup of a missing key within the range of every run costs Σ FPR false reads, the sum of the runs'
+//! false-positive rates; the memory cost is keys × bits. So each bit is spent where it lowers the sum most
+//! (Dayan, Athanassoulis, Idreos, "Monkey: Optimal Navigable Key-Value Store", 2017): the upper levels are
+//! small and get wide filters at almost no cost. The algorithm:
 //!
 //! 1. Take the lower convex hull of the available filters in (bits per key, FPR). A mix of two filters on the
 //!    hull beats any filter above it.
 //! 2. Give every level the smallest filter. For every level, list the steps up the hull: a step lowers Σ FPR
 //!    by runs × (FPR − FPR′) and costs keys × (bits′ − bits).
 //! 3. Take the steps in order of falling gain per bit until the objective is met. The last step applies to a
-//!    fraction of the level's segments, so that the average comes out between two widths.
+//!    fraction of the level's segments, so the average lies between two widths.
 
 use crate::filter::{FilterSpec, LINE_BITS, PrefixSet, Width, sizing};
 use crate::id::FileId;
@@ -37,7 +37,7 @@ impl FilterPolicy {
     }
 }
 
-/// Bits per key of the smallest filter that any segment gets.
+/// Bits per key of the smallest filter of any segment.
 const SMALLEST_BITS: u64 = 2;
 
 /// A filter with its cost and its false-positive rate.
@@ -62,15 +62,13 @@ impl FilterChoice {
     }
 }
 
-/// The filter that every level gets at least. Computed once, because every background thread that looks for
-/// work plans the filters.
+/// The smallest filter of any level. Computed once: every background thread looking for work plans filters.
 fn smallest() -> FilterChoice {
     static SMALLEST: OnceLock<FilterChoice> = OnceLock::new();
     *SMALLEST.get_or_init(|| FilterChoice::bloom(SMALLEST_BITS))
 }
 
-/// The steps up the hull, each as (from, to): Bloom filters below the narrowest parity filter, then the
-/// parity widths.
+/// The steps up the hull, as (from, to): Bloom filters below the narrowest parity filter, then parity widths.
 fn hull() -> &'static [(FilterChoice, FilterChoice)] {
     static HULL: OnceLock<Vec<(FilterChoice, FilterChoice)>> = OnceLock::new();
     HULL.get_or_init(|| {
@@ -88,11 +86,11 @@ fn hull() -> &'static [(FilterChoice, FilterChoice)] {
     })
 }
 
-/// How many filter members (keys, and distinct prefixes in each segment) and how many runs each level has.
+/// The number of filter members (keys, and distinct prefixes in each segment) and of runs in each level.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct LevelSizes {
     levels: [LevelSize; LEVELS],
-    /// Prefixes for each key, where a filter has told.
+    /// Prefixes per key, if a filter has shown it.
     prefixes_per_key: f64,
 }
 
@@ -104,8 +102,7 @@ struct LevelSize {
 }
 
 impl LevelSizes {
-    /// The sizes of the live set without the segments in `leaving`, whose filters have, or are to get, these
-    /// prefixes.
+    /// The live set's sizes without the segments in `leaving`, whose filters have or will get these prefixes.
     pub fn of<'a>(
         live: &LiveSet,
         leaving: impl IntoIterator<Item = &'a LiveSegment>,
@@ -153,7 +150,7 @@ impl LevelSizes {
         self
     }
 
-    /// How many members the filter of so many keys may have.
+    /// How many members the filter of this many keys may have.
     fn estimate(&self, keys: u64) -> u64 {
         keys.saturating_add((keys as f64 * self.prefixes_per_key) as u64)
     }
@@ -163,7 +160,7 @@ impl LevelSizes {
         self.add(level, self.estimate(keys));
     }
 
-    /// Adds members to a level: as one more run in level 0, to the only run of any other level.
+    /// Adds members to a level: as one more run in level 0, or to the only run of any other level.
     fn add(&mut self, level: u8, keys: u64) {
         if let Some(of) = self.levels.get_mut(usize::from(level)) {
             of.keys = of.keys.saturating_add(keys);
@@ -171,7 +168,7 @@ impl LevelSizes {
         }
     }
 
-    /// Steps 2 and 3: spends at most `budget_bits`, and stops once Σ FPR is down to `rate`.
+    /// Steps 2 and 3: spends at most `budget_bits`, and stops once Σ FPR is at most `rate`.
     fn allocate(&self, budget_bits: f64, rate: f64) -> FilterPlan {
         let smallest = smallest();
         let mut bits: f64 = self.levels.iter().map(|level| level.keys as f64 * smallest.bits).sum();
@@ -222,7 +219,7 @@ pub(crate) struct FilterPlan {
     sum_fpr: f64,
 }
 
-/// Two neighbours on the hull, and the fraction of the level's segments that gets the larger one.
+/// Two neighbours on the hull, and the fraction of the level's segments that get the larger one.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct FilterMix {
     low: FilterSpec,
@@ -232,7 +229,7 @@ struct FilterMix {
 
 /// New sidecars are worth their cost when Σ FPR deviates from the plan by more than this fraction.
 const TOLERANCE: f64 = 0.05;
-/// All segments are looked at about this many times until the last of them has its new filter.
+/// About how many times all segments are scanned before the last of them has its new filter.
 const LOOKS_MAX: usize = 64;
 
 impl FilterPlan {
@@ -241,10 +238,10 @@ impl FilterPlan {
         FilterPlan { levels: [mix; LEVELS], sum_fpr }
     }
 
-    /// Segments whose filters should be replaced, among those that `may_change`, the worst first. A filter is
+    /// Segments whose filters should be replaced, among those that `may_change`, worst first. A filter is
     /// chosen while its segment is written; by the time the store is idle, the levels may have other sizes.
-    /// None if Σ FPR is as planned or no change would help. At most one in [`LOOKS_MAX`], so that the
-    /// segments are not all looked at for each of them.
+    /// Empty if Σ FPR is as planned or no change would help. At most one segment in [`LOOKS_MAX`] per scan,
+    /// so that not every replacement needs a scan.
     pub fn worst(&self, live: &LiveSet, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
         assert_unlocked();
         let (mut sum, mut segments) = (0.0, 0);
@@ -268,15 +265,15 @@ impl FilterPlan {
         misfits.into_iter().take(most).map(|(_, segment)| Arc::clone(&segment.meta)).collect()
     }
 
-    /// Whether the filter of a segment is the one that the plan chooses. One without a verified filter is the
-    /// business of the sidecar check.
+    /// Whether a segment's filter is the one that the plan chooses. The sidecar check handles segments
+    /// without a verified filter.
     pub fn suits(&self, segment: &LiveSegment) -> bool {
         let spec = self.filter_for(&segment.meta);
         let is_chosen = |of: &Facts| of.kind().matches_spec(spec, of.keys(), of.lines());
         segment.verified_facts().is_none_or(is_chosen)
     }
 
-    /// The filter of a segment. One in quarantine gets that of the level that it left.
+    /// The filter of a segment. A quarantined segment gets that of the level that it left.
     pub fn filter_for(&self, meta: &SegmentMeta) -> FilterSpec {
         self.choose(meta.place.last_level(), meta.id)
     }
@@ -357,11 +354,10 @@ mod tests {
             prop_assume!(levels.iter().any(|(keys, _)| *keys > 0));
             let (average, sum) = cost_and_fpr(&FilterPolicy::bits_per_key(bits).plan(&sizes).unwrap(), &sizes);
             prop_assert!((average - bits).abs() < 1e-6);
-            // The dual: asking for that rate takes just as much memory.
+            // The dual: asking for that rate takes the same memory.
             let (again, rate) = cost_and_fpr(&FilterPolicy::target_fpr(sum).plan(&sizes).unwrap(), &sizes);
             prop_assert!(rate <= sum * (1.0 + 1e-9) && (again - bits).abs() < 1e-6, "{again} {rate}");
-            // Moving memory from one level to another never helps: the same Σ FPR at less memory does not
-            // exist.
+            // Moving memory between levels never helps: no other plan has the same Σ FPR with less memory.
             let (less, _) = cost_and_fpr(&FilterPolicy::target_fpr(sum * 1.01).plan(&sizes).unwrap(), &sizes);
             prop_assert!(less <= bits + 1e-6);
         }

@@ -1,4 +1,4 @@
-//! All filters anew, for another policy. Segments keep their bytes (I3).
+//! Rebuilds all filters for another policy. Segments keep their bytes (I3).
 
 use super::FilterKeeper;
 use crate::error::{Error, Result};
@@ -6,7 +6,7 @@ use crate::options::FilterPolicy;
 use crate::sync::lock;
 use std::ops::ControlFlow;
 
-/// How often a rebuild of all filters plans the rest anew, besides the first few times.
+/// How often a rebuild of all filters plans the remaining ones again, after the first few times.
 const PLANS_MAX: u64 = 64;
 
 /// The progress or result of [`Db::rebuild_filters`](crate::Db::rebuild_filters).
@@ -15,12 +15,11 @@ const PLANS_MAX: u64 = 64;
 pub struct RebuildReport {
     /// Segments that got a new sidecar.
     pub segments: u64,
-    /// Segments whose filter already is what the policy asks for.
+    /// Segments whose filter already matches the policy.
     pub kept: u64,
-    /// Segments in quarantine, which are skipped: part of them cannot be read.
+    /// Quarantined segments, which are skipped because part of them cannot be read.
     pub quarantined: u64,
-    /// All segments. The three numbers above add up to less if the rebuild was stopped or compactions removed
-    /// segments.
+    /// All segments. More than the numbers above add up to, if the rebuild stopped or segments were removed.
     pub total: u64,
     /// Keys in the rebuilt segments, tombstones included.
     pub keys: u64,
@@ -68,8 +67,7 @@ impl FilterKeeper {
                     report.keys += segment.meta.entries;
                     let bytes = sidecar.facts().map_or(0, |facts| facts.filter_bytes());
                     report.filter_bytes = report.filter_bytes.saturating_add(bytes);
-                    // The new filters tell how many prefixes the others may get. Each plan looks at all
-                    // segments.
+                    // New filters tell how many prefixes the others may get. Each plan scans all segments.
                     let is_time =
                         report.segments.is_power_of_two() || report.segments.is_multiple_of(replan_every);
                     if !prefixes.is_empty() && is_time {

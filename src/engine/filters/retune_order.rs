@@ -1,5 +1,4 @@
-//! Which segments get other filters next: an idle store replaces those that no longer suit the sizes of its
-//! levels.
+//! Which segments get new filters next. An idle store replaces filters that no longer suit its level sizes.
 
 use super::plan::FilterPlan;
 use crate::live::{LiveSegment, LiveSet};
@@ -7,19 +6,17 @@ use crate::manifest::SegmentMeta;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Segments that wait for other filters. One look at all segments finds several, or retuning would be
-/// quadratic.
+/// Segments that wait for new filters. One scan finds several; otherwise retuning would be quadratic.
 #[derive(Default)]
 pub(crate) struct Retunes {
-    /// What the waiting ones were found by. Another plan may need others.
+    /// The plan that selected them. Another plan may select others.
     plan: Option<FilterPlan>,
     /// The worst first.
     waiting: VecDeque<Arc<SegmentMeta>>,
 }
 
 impl Retunes {
-    /// The segment that is next. It stays so until its filter is the one in the plan, or it is gone or in
-    /// quarantine.
+    /// The next segment. It stays the next until it has the planned filter, is gone or is in quarantine.
     pub fn next<'a>(
         &mut self,
         plan: &FilterPlan,

@@ -1,14 +1,14 @@
-//! The sidecars that wait for a background thread to verify or rebuild them.
+//! The queue of sidecars that a background thread verifies or rebuilds.
 //!
-//! A few files are read ahead of the verification, so that it keeps the disk busy: none at first, then more
-//! and more, because the first lookups after opening would wait behind them.
+//! Reading a few files ahead of the verification keeps the disk busy. The number starts at zero and grows,
+//! because the first lookups after opening would wait for these reads.
 
 use crate::engine::tasks::queue::Queue;
 
-/// The most files that are read ahead: about 5 MB of filters, if segments have the default size.
+/// The most files read ahead: about 5 MB of filters at the default segment size.
 const AHEAD: usize = 8;
 
-/// Another file is read ahead after so many checks.
+/// Checks per additional file of read-ahead.
 const CHECKS_PER_FILE: usize = 4;
 
 /// The segments whose sidecars wait, in order.
@@ -37,8 +37,8 @@ impl<T: Clone> SidecarQueue<T> {
         self.waiting.push(segment);
     }
 
-    /// The first segment, and some of the next ones, whose sidecars should be read meanwhile. None is
-    /// returned twice for that.
+    /// The first segment, and some of the next ones, whose sidecars should be read ahead during its check.
+    /// Each segment is returned for reading ahead only once.
     pub fn pop(&mut self) -> Option<(T, Vec<T>)> {
         let first = self.waiting.pop()?;
         self.ahead = self.ahead.saturating_sub(1);

@@ -1,4 +1,4 @@
-//! Filters that nobody asks give up their maps, so that the number of maps stays within the options (I12).
+//! Unmaps filters that nobody probes, so that the number of maps stays within the options (I12).
 
 use super::FilterKeeper;
 use crate::engine::tasks::queue::Queue;
@@ -8,13 +8,12 @@ use crate::sync::Instant;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The longest wait for readers of the previous view after sidecars were unmapped, and the pause when
-/// snapshots hold every map.
+/// The longest wait for readers of the previous view after unmapping sidecars, and the pause when snapshots
+/// hold every map.
 const UNMAP_WAIT: Duration = Duration::from_millis(20);
 
 impl FilterKeeper {
-    /// Makes room for maps: replaces sidecars that were not probed since the last call with unmapped ones,
-    /// and others if that is not enough.
+    /// Makes room for maps: unmaps sidecars that were not probed since the last call, and others if need be.
     pub fn unmap_cold(&self) {
         let live = self.shared.live();
         let mapped: Vec<&LiveSegment> = live
@@ -40,7 +39,7 @@ impl FilterKeeper {
                 Some(LiveSegment { sidecar: Some(sidecar), ..s.clone() })
             };
             let renewed: Vec<LiveSegment> = victims.iter().filter_map(unmapped).collect();
-            // A verification in progress only covers the previous sidecar.
+            // A running verification covers only the previous sidecar.
             let unverified = renewed.iter().filter(|s| s.waits_for_verification());
             unchecked = unverified.map(|s| Arc::clone(&s.meta)).collect();
             Some(live.replaced(renewed))

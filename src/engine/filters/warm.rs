@@ -1,4 +1,4 @@
-//! Reading filters and index partitions before lookups need them.
+//! Reads filters and index partitions before lookups need them.
 
 use super::FilterKeeper;
 use crate::error::Result;
@@ -16,7 +16,7 @@ impl FilterKeeper {
         sidecars.for_each(Sidecar::will_need);
     }
 
-    /// Reads the index partitions of a segment that are not in memory yet.
+    /// Reads a segment's index partitions that are not in memory yet.
     pub fn warm_index(&self, meta: &SegmentMeta) -> Result<()> {
         self.shared.live().now(meta).map_or(Ok(()), |segment| self.read_index(segment))
     }
@@ -35,7 +35,7 @@ impl FilterKeeper {
     pub fn warm(&self) -> Result<()> {
         for segment in self.shared.live().segments() {
             match self.warm_one(segment) {
-                Err(_) if segment.is_quarantined() => continue, // Its damage is known.
+                Err(_) if segment.is_quarantined() => continue, // Known to be damaged.
                 Err(error) => {
                     self.publisher.quarantine(&error);
                     return Err(error);

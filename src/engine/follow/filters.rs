@@ -1,8 +1,7 @@
-//! The sidecars of a store that another process writes: it replaces them when filters are rebuilt, without an
-//! edit of the manifest.
+//! The sidecars of a store that another process writes. The writer replaces them when it rebuilds filters,
+//! without a manifest edit.
 //!
-//! The replaced files would still answer rightly, but the followers' copies would no longer be those of the
-//! writer.
+//! The replaced files would still give correct answers, but followers would not share the writer's filters.
 
 use crate::engine::storage::Storage;
 use crate::fs::Stamp;
@@ -15,22 +14,22 @@ use std::time::Duration;
 /// How often a follower looks for replaced sidecars, if the directory has changed.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// The sidecars that were seen.
+/// The sidecars seen so far.
 pub(crate) struct FollowedFilters {
     stamps: BTreeMap<FileId, Option<Stamp>>,
-    /// The directory when they were.
+    /// The directory's stamp when they were seen.
     dir: Option<Stamp>,
     due: Instant,
 }
 
 impl FollowedFilters {
-    /// The sidecars of the first view. The directory may change at any time afterwards.
+    /// The sidecars of the first view. The directory may change at any time after this.
     pub fn new(storage: &Storage, live: &LiveSet) -> Self {
         FollowedFilters { stamps: stamps(storage, live), dir: None, due: Instant::now() + LOOK_EVERY }
     }
 
-    /// The segments whose sidecars have been replaced since the last look. `dir` is the directory's stamp;
-    /// `None` if it may still change within the same tick of the clock.
+    /// The segments whose sidecars were replaced since the last check. `dir` is the directory's stamp; `None`
+    /// if it may still change within the same clock tick.
     pub fn replaced(&mut self, storage: &Storage, live: &LiveSet, dir: Option<Stamp>) -> BTreeSet<FileId> {
         let now = Instant::now();
         if now < self.due || dir.is_some() && dir == self.dir {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 /// Logs, oldest first. Only the last one grows.
 pub(crate) struct FollowedLogs {
     logs: Vec<FollowedLog>,
-    /// The last log that needs not be looked for any more.
+    /// The last log that need not be looked for again.
     known: FileId,
     /// The sequence number after the last operation in segments and logs.
     next_seq: Seq,
@@ -25,24 +25,24 @@ pub(crate) struct FollowedLogs {
 pub(crate) struct FollowedLog {
     id: FileId,
     memtable: Arc<Memtable>,
-    /// `None` if nothing more of it is read.
+    /// `None` if no more of it is read.
     tail: Option<LogTail>,
     /// Operations before this one are in earlier logs or in segments.
     expected: Seq,
-    /// Whether the memtable has everything in the log that segments do not have. Otherwise it may lack what
-    /// earlier logs have, too.
+    /// Whether the memtable has everything in the log that segments do not have. Otherwise it may also lack
+    /// what earlier logs have.
     is_whole: bool,
     /// The first sequence number in the memtable.
     oldest: Option<Seq>,
     next_seq: Seq,
 }
 
-/// Logs that were found, and read as far as they go.
+/// Logs were found and read to their current ends.
 pub(crate) struct NewLogs {
     pub logs: Vec<FollowedLog>,
-    /// Another one exists, but cannot be read yet.
+    /// Another log exists, but cannot be read yet.
     pub is_pending: bool,
-    /// What does not fit, unless the manifest has changed meanwhile.
+    /// What does not fit, unless the manifest has changed since.
     pub problem: Option<Error>,
 }
 
@@ -67,12 +67,12 @@ impl FollowedLog {
 }
 
 impl FollowedLogs {
-    /// No logs yet: those that the manifest needs are new.
+    /// No logs yet, so the manifest's logs are new.
     pub fn none(state: &ManifestState) -> Self {
         FollowedLogs { logs: Vec::new(), known: FileId(0), next_seq: state.last_seq + 1 }
     }
 
-    /// Reads the logs that the manifest needs as recovery does.
+    /// Reads the logs that the manifest needs, as recovery does.
     pub fn replay(storage: &Storage, state: &ManifestState, names: &[String]) -> Result<Self> {
         let ids = needed_logs(state, names);
         let new = |id: &FileId| FollowedLog::new(storage, *id, 0, ids.first() == Some(id));
@@ -84,8 +84,7 @@ impl FollowedLogs {
             }
             Ok(())
         })?;
-        // Logs behind a gap are left out. One without a header is being created, or it is the last one of a
-        // crash.
+        // Skips logs after a gap. A log without a header is being created, or was the last before a crash.
         let last = outcome
             .last
             .map(|last| if last.read.is_some() { last.id } else { FileId(last.id.0.saturating_sub(1)) });
@@ -104,8 +103,8 @@ impl FollowedLogs {
         Ok(FollowedLogs { logs, known, next_seq })
     }
 
-    /// The first log that is needed, of those among `names`: a repair that has lost the manifest's floor
-    /// names none. `None` for `names`: they are as they were.
+    /// The first needed log among `names`: after a repair that lost the manifest's floor, none is known.
+    /// `None` for `names` means that they have not changed.
     pub fn floor(&self, state: &ManifestState, names: Option<&[String]>) -> FileId {
         let first = names.map(|names| needed_logs(state, names).first().copied());
         first.map_or(state.log_floor, |first| first.unwrap_or(FileId(self.known.0.saturating_add(1))))
@@ -116,8 +115,7 @@ impl FollowedLogs {
         self.logs.iter().map(|log| log.id).find(|id| *id >= floor)
     }
 
-    /// Forgets a log that is the first one needed and not whole, with those after it: they are read again as
-    /// new ones.
+    /// If the first needed log is incomplete, forgets it and all later ones. They are read again as new ones.
     pub fn forget_partial(&mut self, floor: FileId) {
         let first = self.logs.partition_point(|log| log.id < floor);
         if let Some(log) = self.logs.get(first).filter(|log| !log.is_whole) {
@@ -157,13 +155,13 @@ impl FollowedLogs {
                 opened => opened?,
             };
             match tail.first_seq()? {
-                // The next one is there already: this one never got a header.
+                // The next log exists, so this one never got a header.
                 None if ids.last() != Some(&id) => {
                     is_first = false;
                     continue;
                 }
                 None => new.is_pending = true,
-                // It begins behind rows that are being ingested, or a crash has left it.
+                // It begins after rows that are being ingested, or a crash left it.
                 Some(first_seq) if first_seq > expected && !is_first => new.is_pending = true,
                 Some(first_seq) if first_seq > expected => {
                     let path = storage.path_of(id, FileKind::Wal);
@@ -189,7 +187,7 @@ impl FollowedLogs {
         Ok(new)
     }
 
-    /// Goes on with new logs, and without those below the floor, whose memtables it returns.
+    /// Continues with new logs. Drops those below the floor and returns their memtables.
     pub fn extend(
         &mut self,
         new: Vec<FollowedLog>,
@@ -208,7 +206,7 @@ impl FollowedLogs {
         self.logs.iter().rev().map(|log| Arc::clone(&log.memtable)).collect()
     }
 
-    /// The last sequence number in segments and logs, but for ingested rows.
+    /// The last sequence number in segments and logs, except ingested rows.
     pub fn last_seq(&self) -> Seq {
         self.next_seq - 1
     }

@@ -1,20 +1,19 @@
-//! Following: a store is read while another process writes it ([`Options::follow`](crate::Options::follow)).
+//! Following: reading a store while another process writes it ([`Options::follow`](crate::Options::follow)).
 //!
-//! A follower looks at the manifest and at the logs every few milliseconds:
-//! 1. If the manifest has changed, what was appended to it is read, or all of it if another file has replaced
-//!    it. The new version is held before the old one is released (`versions.rs`), so no file that it needs is
-//!    removed. A segment that is gone keeps the old version held while readers have it.
-//! 2. What was appended to the last log goes into that log's memtable. Each log has a memtable of its own,
-//!    which is dropped once the manifest's floor is above the log, as in the writer.
-//! 3. New logs are read from their beginning. One that begins before the end of its predecessor repeats what
-//!    a failed or interrupted writer has left there. Once the floor has reached it, it is read again: the
-//!    writer may have reused numbers of the failed one.
-//! 4. The visible sequence number moves, and then the view changes, so that no reader combines new segments
-//!    with an old number: compaction may have dropped what that number needs.
+//! A follower checks the manifest and the logs every few milliseconds:
+//! 1. If the manifest has changed, the follower reads the new edits, or the whole file if another has
+//!    replaced it. It holds the new version before it releases the old one (`versions.rs`), so no file that
+//!    it needs is removed. As long as readers use a removed segment, the follower keeps the old version held.
+//! 2. New records of the last log go into that log's memtable. Each log has its own memtable, which is
+//!    dropped once the manifest's floor is above the log, as in the writer.
+//! 3. New logs are read from the start. A log that begins before its predecessor's end repeats what a failed
+//!    or interrupted writer left there. Once the floor reaches it, it is read again: the writer may have
+//!    reused sequence numbers of the failed one.
+//! 4. The visible sequence number moves before the view changes, so no reader combines new segments with an
+//!    old number: compaction may have dropped what that number needs.
 //!
-//! If the manifest changes meanwhile, all of this is done again, because logs may have been flushed and
-//! removed ([`Follower::advance_to_now`]). Only if it is still the same, anything that does not fit is an
-//! error.
+//! If the manifest changes during a pass, the pass is repeated, because logs may have been flushed and
+//! removed ([`Follower::advance_to_now`]). Inconsistencies count as errors only if it has not changed.
 
 pub(crate) mod filters;
 pub(crate) mod logs;
@@ -46,12 +45,11 @@ use std::time::Duration;
 
 /// How often a follower looks for changes.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
-/// Longest tick of the clocks that give directories their times. Entries that change within it may leave the
-/// time as it is.
+/// The longest clock tick of directory times. Changes within one tick may leave the time as it is.
 const CLOCK_TICK: Duration = Duration::from_millis(25);
-/// That of file systems with times in whole seconds, such as ext3, or ext4 with inodes of 128 bytes.
+/// For file systems with times in whole seconds, such as ext3, or ext4 with 128-byte inodes.
 const COARSE_TICK: Duration = Duration::from_secs(2);
-/// How often it starts again when the manifest changes while it reads.
+/// How often it starts over because the manifest changed while it was reading.
 const ATTEMPTS: usize = 100;
 
 /// A store as a follower first sees it.
@@ -67,7 +65,7 @@ pub(crate) struct Followed {
 
 /// Reads the store for the first time.
 pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Result<Followed> {
-    let _everything = versions.hold(0)?; // Until a version is held, no file may go.
+    let _everything = versions.hold(0)?; // No file may be removed until a version is held.
     let since = Instant::now();
     let (position, live) = read_once(storage, |manifest| {
         let mut tail = ManifestTail::default();
@@ -77,8 +75,8 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
         let names = storage.fs.list(&storage.dir)?;
         let live = Recovery { storage, names: &names }.open_segments(&state)?;
         let logs = match FollowedLogs::replay(storage, &state, &names) {
-            // One was flushed meanwhile. What the manifest said is whole without logs, and the store catches
-            // up next.
+            // A log was flushed during the read. The manifest that was read is complete without logs; the
+            // store catches up next.
             Err(_) if storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest => {
                 FollowedLogs::none(&state)
             }
@@ -95,7 +93,7 @@ pub(crate) fn start_following(storage: &Storage, versions: Arc<Versions>) -> Res
     Ok(Followed { following, live, memtables, logs_reach_back, visible })
 }
 
-/// The one who follows the store's writer.
+/// Follows the store's writer.
 pub(crate) struct Follower {
     shared: Arc<Shared>,
     filters: Arc<FilterKeeper>,
@@ -143,15 +141,15 @@ impl Follower {
         }
     }
 
-    /// Passes over manifest and logs until everything that was written before is visible.
+    /// Repeats passes over the manifest and logs until everything written before the call is visible.
     ///
-    /// A pass sees all logs that there were if the manifest is the same afterwards. Otherwise some may have
-    /// been flushed and removed before they were read. They are in the segments of a manifest whose floor is
-    /// above the last log that was there before it was read.
+    /// If the manifest is the same afterwards, a pass has seen all logs. Otherwise some may have been flushed
+    /// and removed before they were read. Then they are in the segments of a manifest whose floor is above
+    /// the last log that existed before it was read.
     fn advance_to_now(&self, versions: &Arc<Versions>, at: &mut Position) -> Result<()> {
         let (storage, path) = (&self.shared.storage, self.shared.storage.dir.join(MANIFEST));
         if versions.is_replaced()? {
-            return Err(replaced(storage)); // Its own directory, elsewhere now, may be just as it was.
+            return Err(replaced(storage)); // Its own directory, elsewhere now, may be unchanged.
         }
         let mut last_log = None;
         let mut attempt = 1;
@@ -179,7 +177,7 @@ impl Follower {
     /// Opens the sidecars that the writer has replaced.
     fn look_at_filters(&self) {
         let following = &self.following;
-        // A look takes a call for each segment, and must not hold up `catch_up`.
+        // A check takes one call per segment, and must not delay `catch_up`.
         let listing = lock(&following.at).dir;
         let dir = listing.stamp.filter(|_| listing.is_settled);
         let replaced = lock(&following.filters).replaced(&self.shared.storage, &self.shared.live(), dir);
@@ -188,7 +186,7 @@ impl Follower {
         }
     }
 
-    /// Reads these sidecars anew.
+    /// Reads these sidecars again.
     fn reopen_filters(&self, ids: &BTreeSet<FileId>) {
         let reopened = |live: &Arc<LiveSet>| {
             let renewed = |s: &LiveSegment| LiveSegment {
@@ -201,8 +199,8 @@ impl Follower {
         self.filters.queue_unverified();
     }
 
-    /// One pass over manifest and logs. After an error the view is as before, or as a new manifest says
-    /// without all of its logs.
+    /// One pass over the manifest and the logs. After an error the view is as before, or as a new manifest
+    /// says without all of its logs.
     fn advance(&self, versions: &Arc<Versions>, at: &mut Position, manifest: Option<Stamp>) -> Result<()> {
         let storage = &self.shared.storage;
         let changed = if manifest.is_some() && manifest == at.manifest {
@@ -218,16 +216,15 @@ impl Follower {
         let is_known = changed.is_none() && stamp == at.dir.stamp && at.dir.is_settled;
         let names = if is_known { Vec::new() } else { storage.fs.list(&storage.dir)? };
         if state.log_floor < at.state.log_floor {
-            // The writer has taken back an edit that it could not sync. Logs that were dropped are needed
-            // again.
+            // The writer took back an edit that it could not sync, so dropped logs are needed again.
             at.logs = FollowedLogs::none(state);
         }
         let floor = at.logs.floor(state, (!is_known).then_some(&names));
         if let Some(log) = at.logs.first_from(state.log_floor).filter(|log| *log < floor)
             && storage.fs.stamp(&storage.dir.join(MANIFEST))? != manifest
         {
-            // Flushed since the manifest was read: without it, rows that are visible would be gone until the
-            // next pass.
+            // Flushed since the manifest was read: without it, visible rows would be gone until the next
+            // pass.
             return Err(Error::io(
                 IoOp::Read,
                 storage.path_of(log, FileKind::Wal),
@@ -279,7 +276,7 @@ impl Follower {
         Ok(recovery.open_segments(&new)?.segments().cloned().collect())
     }
 
-    /// Makes what was read visible. `at.version` is still that of the current view.
+    /// Makes what was read visible. `at.version` is still the current view's.
     fn show(&self, at: &Position, opened: Vec<LiveSegment>) -> Result<()> {
         let mut memtables = at.logs.memtables();
         if memtables.is_empty() {
@@ -302,7 +299,7 @@ impl Follower {
         self.shared.change_live(next, |view| {
             let (logs_reach_back, visible) = found.get();
             // Lower than before only if the last log had an operation that failed in the writer. Then the
-            // number moves first, too.
+            // number moves first as well.
             self.shared.show(visible);
             (view.active, view.immutable, view.logs_reach_back) = (active, memtables, logs_reach_back);
         });
@@ -310,8 +307,8 @@ impl Follower {
     }
 }
 
-/// The state that the manifest has now. A copy of the store in its place, such as a checkpoint, has the same
-/// header, but it has other logs, and whoever writes it does not see this follower's locks.
+/// The manifest's current state. A copy of the store in its place, such as a checkpoint, has the same header,
+/// but other logs, and its writer does not see this follower's locks.
 fn read_version(
     storage: &Storage,
     versions: &Versions,
@@ -333,7 +330,7 @@ fn replaced(storage: &Storage) -> Error {
     Error::NotAStore { path: storage.dir.clone(), what }
 }
 
-/// Repeats an attempt that has failed because the manifest has changed meanwhile.
+/// Repeats an attempt that failed because the manifest changed.
 fn read_once<T>(storage: &Storage, mut attempt: impl FnMut(Option<Stamp>) -> Result<T>) -> Result<T> {
     let path = storage.dir.join(MANIFEST);
     for _ in 1..ATTEMPTS {

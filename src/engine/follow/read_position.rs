@@ -1,4 +1,4 @@
-//! How far a follower has read. `mod.rs` reads on.
+//! How far a follower has read.
 
 use super::filters::FollowedFilters;
 use super::logs::FollowedLogs;
@@ -18,7 +18,7 @@ pub(crate) struct Following {
     /// Only the thread that follows uses them.
     pub filters: Mutex<FollowedFilters>,
     pub since: Instant,
-    /// Until when the follower knows everything that was written, in microseconds after `since`.
+    /// The follower knows everything written up to this time, in microseconds after `since`.
     pub current_until: AtomicU64,
 }
 
@@ -39,19 +39,18 @@ pub(crate) struct Listing {
     pub stamp: Option<Stamp>,
     /// When this stamp was first seen.
     pub since: Instant,
-    /// Whether another listing would find nothing else, as long as the stamp is the same.
+    /// Whether another listing would be the same, as long as the stamp is.
     pub is_settled: bool,
 }
 
 impl Following {
-    /// Keeps the files of the current version for as long as anybody has its segments, although the store is
-    /// closed.
+    /// Keeps the files of the current version while anybody has its segments, even after the store is closed.
     pub fn leave_to(&self, live: &LiveSet) {
         let at = lock(&self.at);
         live.segments().for_each(|s| s.file.hold(Arc::clone(&at.version) as _));
     }
 
-    /// Everything that was written longer ago than this is visible.
+    /// Everything written longer ago than this is visible.
     pub fn age(&self) -> Duration {
         let current = Duration::from_micros(self.current_until.load(Ordering::Acquire));
         self.since.elapsed().saturating_sub(current)

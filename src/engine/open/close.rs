@@ -1,10 +1,9 @@
 //! Closing a store, when its last handle is dropped.
 //!
 //! 1. Running compactions are abandoned and the background threads end.
-//! 2. A short log is synced and kept. A long one is flushed, so that the next open is quick. After a clean
-//!    close and an open without writes, there is nothing to do: every file stays as it is.
-//! 3. A level 0 over its limit is merged: a store that is never open for long would not get to that
-//!    otherwise.
+//! 2. A short log is synced and kept; a long one is flushed, so that the next open is quick. A clean close
+//!    after an open without writes changes no file.
+//! 3. A level 0 over its limit is merged, for stores that are never open long enough to do it otherwise.
 //!
 //! A process that was forked from the one that opened the store closes nothing (I13): see
 //! [`Process`](crate::fs::Process).
@@ -33,10 +32,10 @@ impl OpenStore {
         OpenStore { reader, engine: Arc::new(engine), threads: Vec::new(), is_closed: false, _lock: lock }
     }
 
-    /// What a close does in a forked process, which has the store's memory but neither its threads nor what
-    /// they have locked: the drop of the locks' files unlocks nothing, and all else is left alone.
+    /// Closes a store in a forked process, which has the store's memory, but neither its threads nor the
+    /// locks that they hold. Dropping the lock files unlocks nothing, and everything else stays untouched.
     fn leave_to_parent(&mut self) {
-        // Not even detached: the C library may have reused the memory that tells of them.
+        // Not even detached: the C library may have reused the memory that describes the threads.
         std::mem::forget(std::mem::take(&mut self.threads));
         if let Some(follower) = &self.engine.follower {
             follower.following().versions.abandon();

@@ -1,5 +1,4 @@
-//! Opening a store: lock, manifest, segments, logs, and then the background threads. `recover.rs` has the
-//! steps between.
+//! Opening a store: lock, manifest, segments, logs, background threads. `recover.rs` has the recovery.
 
 pub(crate) mod close;
 pub(crate) mod recover;
@@ -32,7 +31,7 @@ use std::sync::Arc;
 /// Opens or creates the store in a directory.
 pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     options.validate()?;
-    // The working directory may change, and the directory may be moved: from here on, paths are for messages.
+    // The working directory may change, and the directory may be moved: paths are only for messages now.
     let path = &*options.fs.absolute(path)?;
     let named = options.named_fs();
     let exists = is_store(&*named, path)?;
@@ -69,23 +68,22 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     }
     let fs = Arc::clone(&options.fs);
     if !is_store(&*fs, path)? {
-        // After a power cut, a manifest without the lock file would be a store that cannot be opened
-        // read-only.
+        // After a power cut, a manifest without the lock file would be a store that cannot open read-only.
         fs.sync_dir(path)?;
         create(&fs, path, options.key_hash)?;
     }
     let engine =
         if options.read_only { open_read_only(path, options)? } else { open_writable(path, options)? };
     let mut store = OpenStore::new(engine, Some(lock_file));
-    // On an error, those that were started end as the store is closed.
+    // On an error, closing the store ends the threads already started.
     tasks::spawn(&store.engine, &mut store.threads)?;
     store.engine.filters.queue_unverified();
     store.engine.publisher.try_suspects_later();
     Ok(store)
 }
 
-/// Decides what the directory is before anything is changed: `true` for a store, `false` for a place where
-/// one can be created.
+/// Decides what the directory is before changing anything: `true` for a store, `false` for a place where one
+/// can be created.
 fn is_store(fs: &dyn Fs, path: &Path) -> Result<bool> {
     let not_a_store = |what: String| Err(Error::NotAStore { path: path.to_path_buf(), what });
     if fs.file_len(path)?.is_none() {
@@ -163,7 +161,7 @@ fn reader_locks(fs: &Arc<dyn Fs>, named: Arc<dyn Fs>, path: &Path) -> Result<Opt
     }
 }
 
-/// Changes no file and follows those who do.
+/// Changes no file and follows the writer.
 fn open_following(path: &Path, mut options: Options, versions: Arc<Versions>) -> Result<Engine> {
     let files = open_files(path, &mut options);
     let state = read_state(&*options.fs, path)?;

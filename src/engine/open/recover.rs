@@ -1,13 +1,13 @@
 //! Recovery: from the files of a store to its state in memory.
 //!
-//! 1. The manifest names the segments, and the directory must list their files. Nothing is read of them, nor
-//!    of their sidecars.
-//! 2. The logs from the manifest's floor on are replayed in order into a memtable. If that fills up, it
-//!    becomes a segment of level 0. If there are many of them, they grow.
+//! 1. The manifest names the segments, and the directory must list their files. Neither these nor their
+//!    sidecars are read.
+//! 2. The logs from the manifest's floor on are replayed in order into a memtable. A full memtable becomes a
+//!    level-0 segment. After many of them, memtables grow.
 //! 3. A new log replaces the old ones, as `write/first_write.rs` describes: at the first write if the store
 //!    was closed cleanly, and at once otherwise, so that what readers see is durable.
 //!
-//! After a clean close, steps 1 and 2 write nothing. A crash before step 3 is done leaves the old manifest
+//! After a clean close, steps 1 and 2 write nothing. A crash before the end of step 3 leaves the old manifest
 //! and logs, and recovery starts again.
 
 use super::replay::{ReplayOutcome, replay_all};
@@ -27,20 +27,19 @@ use bytes::Bytes;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// A log that fills less than this much of a memtable, in bytes, is kept at closing and carried over by the
-/// first write. Replaying it takes about 10 ms, writing a segment about 30 ms, and every segment of level 0
-/// costs each read a probe.
+/// If a log fills less than this much of a memtable, in bytes, a close keeps it and the first write carries
+/// it over. Replaying it takes about 10 ms, writing a segment about 30 ms, and every level-0 segment costs
+/// each read a probe.
 pub(crate) const LOG_KEPT_BYTES: usize = 1 << 20;
 
-/// This many memtables of a replay become segments when they are as large as the options say. An open store
-/// may hold that many.
+/// This many memtables of a replay become segments at the options' size. An open store may hold that many.
 const MEMTABLES_BY_OPTIONS: u32 = 3;
-/// Each later one is twice as large as the one before, up to this size in bytes, or to that of the options if
-/// it is larger. So logs of a store that had larger memtables become a few segments, not thousands: 64 MiB of
-/// logs, read with memtables of 16 KiB, became 3,092 segments, and the opening took 65 s.
+/// Each later memtable is twice as large as the one before, up to this size in bytes, or to the size in the
+/// options if that is larger. So logs of a store that had larger memtables become a few segments, not
+/// thousands: 64 MiB of logs, read with memtables of 16 KiB, became 3,092 segments, and opening took 65 s.
 const REPLAYED_MEMTABLE_MAX: u64 = 64 << 20;
 
-/// The size in bytes at which a memtable of a replay becomes a segment, after `built` others.
+/// The size in bytes at which a replay memtable becomes a segment, after `built` others.
 fn replayed_memtable_bytes(memtable_bytes: u64, built: usize) -> u64 {
     let doublings = u32::try_from(built + 1).unwrap_or(u32::MAX).saturating_sub(MEMTABLES_BY_OPTIONS);
     let doubled = memtable_bytes.saturating_mul(2u64.saturating_pow(doublings));
@@ -54,7 +53,7 @@ pub(crate) struct ReplayedLogs {
     /// The remainder.
     pub table: Memtable,
     /// The batches of `table`, each with its first sequence number and its number of operations. Empty if
-    /// they are too large to be carried over into the new log.
+    /// they are too large to carry over into the new log.
     pub batches: Vec<(Seq, Bytes, u32)>,
     pub outcome: ReplayOutcome,
     /// The sequence number of the oldest operation in the logs, if there is any.
@@ -71,12 +70,12 @@ impl ReplayedLogs {
 /// A store that is being opened.
 pub(crate) struct Recovery<'a> {
     pub storage: &'a Storage,
-    /// The directory as it was before this open wrote anything.
+    /// The directory before this open wrote anything.
     pub names: &'a [String],
 }
 
 impl Recovery<'_> {
-    /// Step 1. Segments and sidecars are opened when they are first needed. Missing sidecars are left out.
+    /// Step 1. Segments and sidecars are opened on first use. Missing sidecars are left out.
     pub fn open_segments(&self, state: &ManifestState) -> Result<LiveSet> {
         let storage = self.storage;
         let there: HashSet<(FileId, FileKind)> =
@@ -136,7 +135,7 @@ impl Recovery<'_> {
         Ok(replayed)
     }
 
-    /// What the first write needs to know of the logs.
+    /// What the first write needs to know about the logs.
     pub fn inherit(&self, state: &ManifestState, live: &LiveSet, replayed: ReplayedLogs) -> InheritedLogs {
         // After a repair, segments may be ahead of the logs.
         let next_seq = replayed.outcome.next_seq.max(live.max_seq() + 1);
@@ -153,10 +152,9 @@ impl Recovery<'_> {
         }
     }
 
-    /// Whether the last open was closed cleanly and has left nothing to do: the manifest says that everything
-    /// in the one log was synced, and no other file is left over. A publication that was not known to be
-    /// durable leaves such a file, because it removes files last. So what is read of a settled store is
-    /// durable.
+    /// Whether the last close was clean and left nothing to do: the manifest says that everything in the one
+    /// log was synced, and no other file is left over. A publication that may not be durable leaves such a
+    /// file, because it removes files last. So everything read from a settled store is durable.
     pub fn is_settled(&self, state: &ManifestState, live: &LiveSet, replayed: &ReplayedLogs) -> bool {
         let Some(mark) = state.log_mark.filter(|mark| mark.log >= state.log_floor) else { return false };
         let log = mark.log.file_name(FileKind::Wal);
@@ -169,7 +167,7 @@ impl Recovery<'_> {
             && !self.names.iter().any(is_left_over)
     }
 
-    /// Whether a file is a log, or one that an earlier crash left.
+    /// Whether a file is a log, or left over from an earlier crash.
     fn is_obsolete(&self, state: &ManifestState, name: &str) -> bool {
         match FileKind::parse(name) {
             Some((id, FileKind::Wal)) => id < self.storage.first_own_id,
@@ -192,7 +190,7 @@ mod tests {
         let [path, copy] = ["store", "copy"].map(|name| dir.path().join(name));
         let db = Db::open(&path).unwrap();
         (0..4000u32).for_each(|n| db.put(n.to_be_bytes(), [b'v'; 500]).unwrap());
-        copy_store(&path, &copy); // As a crash leaves it, with 2 MiB of log.
+        copy_store(&path, &copy); // As after a crash, with 2 MiB of log.
         let small = Options::new().memtable_bytes(8 << 10);
         let small = Options { level0_trigger: usize::MAX, ..small }; // Nothing is compacted.
         let db = small.open(&copy).unwrap();

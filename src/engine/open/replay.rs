@@ -1,5 +1,4 @@
-//! Replays the logs that a manifest needs, in order, and decides whether a crash can explain what is missing
-//! from them.
+//! Replays the logs that a manifest needs, in order, and decides whether a crash explains what is missing.
 
 use crate::engine::storage::names::unusual_number;
 use crate::error::{Error, Result};
@@ -43,8 +42,8 @@ pub(crate) fn needed_logs(state: &ManifestState, names: &[String]) -> Vec<FileId
     logs
 }
 
-/// Passes every batch that is not in segments yet to `sink`, in order: its log, first sequence number, bytes,
-/// number of operations.
+/// Passes every batch that is not in segments yet to `sink`, in order: its log, first sequence number, bytes
+/// and number of operations.
 ///
 /// # Errors
 /// [`Error::Corruption`] if operations are missing that no crash can lose: those before a synced one, or
@@ -82,7 +81,7 @@ pub(crate) fn replay_all(
         let up_to_mark = mark.is_some_and(|mark| id <= mark.log);
         match replayed.end {
             LogEnd::Clean => {}
-            // Not even a header: a rotation failed, and so did the removal of its file. Had the log held
+            // Not even a header: a rotation failed, and so did the removal of its file. If the log had held
             // anything, the next one would start with a gap.
             LogEnd::Torn { offset: 0 } if before_mark => {}
             LogEnd::Torn { offset } | LogEnd::Lost { offset } if before_mark => {

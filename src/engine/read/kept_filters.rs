@@ -1,21 +1,19 @@
-//! The filters that a thread used last, so that a missing key needs no atomic read-modify-write: such an
-//! instruction would also keep the CPU from starting the next lookup while it waits for the lines of this
-//! one.
+//! The filters that a thread used last, so that a missing key needs no atomic read-modify-write. Such an
+//! instruction would also stop the CPU from starting the next lookup while it waits for this one's lines.
 //!
-//! 1. Each store counts its views. A thread keeps the filters of the last view that it asked, with the view's
-//!    number.
-//! 2. While the number is still the store's, the filters are those of the current view.
-//! 3. A thread that does not read again keeps old filters, but neither memtables nor segments. A memtable or
-//!    a segment that goes takes the memory and the file of its filter along, whoever keeps that, so an answer
+//! 1. Each store counts its views. A thread keeps the filters of the last view that it used, with its number.
+//! 2. As long as the store's number is the same, these filters belong to the current view.
+//! 3. A thread that stops reading keeps old filters, but neither memtables nor segments. When a memtable or
+//!    segment is dropped, so are its filter's memory and file, no matter who keeps the filter. So an answer
 //!    counts only if the number is still the same afterwards.
-//! 4. A view with very many segments is not kept, so that idle threads hold few of the maps that
+//! 4. A view with very many segments is not kept, so idle threads hold few of the maps that
 //!    [`max_mapped_filters`](crate::options::Options::max_mapped_filters) allows.
 
 use super::route::Filters;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Stores whose filters a thread keeps. A store's number decides its place.
+/// The number of stores whose filters a thread keeps. A store's number decides its slot.
 const SLOTS: usize = 4;
 
 /// The filters of a view.
@@ -27,8 +25,7 @@ struct KeptFilters {
 
 thread_local!(static KEPT: RefCell<[Option<KeptFilters>; SLOTS]> = const { RefCell::new([const { None }; SLOTS]) });
 
-/// Calls `ask` with the filters of view number `view` of a store, taken from `load` if this thread has
-/// others.
+/// Calls `ask` with the filters of view `view` of a store; gets them from `load` unless this thread has them.
 #[inline(always)]
 pub(crate) fn with<R>(
     store: u64,
@@ -54,7 +51,7 @@ pub(crate) fn with<R>(
     }
 }
 
-/// Keeps filters in place of others of the same place. A thread that is ending keeps none.
+/// Keeps filters and replaces others in the same slot. A thread that is ending keeps none.
 #[inline(never)]
 fn keep(newer: KeptFilters) {
     let place = newer.store as usize % SLOTS;
@@ -62,7 +59,7 @@ fn keep(newer: KeptFilters) {
     let _older = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.get_mut(place)?.replace(newer));
 }
 
-/// Whether the thread has kept these filters of a store, so that they are those of its last [`with`].
+/// Whether the thread keeps these filters of a store, because its last [`with`] used them.
 pub(crate) fn are(store: u64, filters: &Arc<Filters>) -> bool {
     let are = KEPT.try_with(|kept| {
         let kept = kept.try_borrow().ok()?;
@@ -72,7 +69,7 @@ pub(crate) fn are(store: u64, filters: &Arc<Filters>) -> bool {
     matches!(are, Ok(Some(true)))
 }
 
-/// Drops this thread's filters of a store that is closed.
+/// Drops this thread's filters of a closed store.
 pub(crate) fn forget(store: u64) {
     let _dropped = KEPT.try_with(|kept| {
         let mut kept = kept.try_borrow_mut().ok()?;

@@ -1,9 +1,8 @@
 //! The lookup of one key in a [`View`], once the filters have said where the key may be.
 //!
-//! 1. If a memtable may have the key, the memtables are searched, newest first. The first entry found is the
-//!    answer.
-//! 2. Otherwise segments are read, from the run of the first "maybe" on, newest run first.
-//! 3. Segments in quarantine belong to no level, so they are searched last; the newest entry wins.
+//! 1. If a memtable may have the key, the memtables are searched, newest first. The first entry found wins.
+//! 2. Otherwise segments are read, newest run first, starting at the run of the first "maybe".
+//! 3. Quarantined segments belong to no level, so they are searched last, and the newest entry wins.
 
 use super::route::{FirstSegment, HashedKey, Route, RunNumber};
 use super::view::View;
@@ -19,9 +18,9 @@ pub(crate) struct Lookup<'a> {
     pub view: &'a View,
     pub seq: Seq,
     pub key: HashedKey<'a>,
-    /// That of the route, if there is one.
+    /// The route's, if there is one.
     pub first: FirstSegment,
-    /// Where the answers of filters are counted.
+    /// Where the filters' answers are counted.
     pub counters: FilterCounters<'a>,
 }
 
@@ -63,7 +62,7 @@ impl Lookup<'_> {
         Ok(Some(entry.value))
     }
 
-    /// Starts to read what [`get`](Self::get) will read first, if that is not in memory.
+    /// Starts to read what [`get`](Self::get) reads first, unless it is in memory.
     pub fn will_need(&self, route: Route) {
         if let Route::Runs(from) = route
             && let Some((_, segment)) = self.first_segment(from)
@@ -72,7 +71,7 @@ impl Lookup<'_> {
         }
     }
 
-    /// Whether the key may have a value, from memory alone: "absent" is certain, and no segment is read.
+    /// Whether the key may have a value, from memory alone: "absent" is certain. Reads no segment.
     pub fn may_contain(&self, route: Route) -> Verdict {
         let (in_memory, route) = self.search_memtables(route);
         match (in_memory.map(|entry| entry.kind), route) {
@@ -120,7 +119,7 @@ impl Lookup<'_> {
         let Some((run, segment)) = self.first_segment(from) else {
             return self.newest_after(from, None);
         };
-        // The route begins where the filter has said "maybe", so it is not asked again.
+        // The filter said "maybe" where the route begins, so it is not probed again.
         let verdict = if self.has_answered(segment) {
             self.counted(Verdict::Maybe, run.level())
         } else {
@@ -144,8 +143,7 @@ impl Lookup<'_> {
                     return Ok(best);
                 }
                 let Some(segment) = self.view.live.segment_of(run, fence, self.key.key) else { continue };
-                // Runs are ordered newest first, except in a level 0 that `repair` filled with segments of
-                // any age.
+                // Runs are ordered newest first, except in a level 0 that `repair` filled in any order.
                 if best.as_ref().is_some_and(|found| segment.meta.max_seq <= found.seq) {
                     return Ok(best);
                 }
@@ -159,8 +157,8 @@ impl Lookup<'_> {
         Ok(best)
     }
 
-    /// The newer of `best`, which the runs gave, and what the segments in quarantine hold. A damaged block
-    /// returns its error, never an older entry from elsewhere.
+    /// The newer of `best`, found in the runs, and the entry in quarantine. A damaged block returns its
+    /// error, never an older entry from elsewhere.
     fn newest_in_quarantine(&self, mut best: Option<Entry>) -> Result<Option<Entry>> {
         for segment in self.view.live.suspects(self.key.key) {
             if best.as_ref().is_some_and(|best| best.seq >= segment.meta.max_seq) {
@@ -176,15 +174,13 @@ impl Lookup<'_> {
         if self.view.live.suspects(self.key.key).all(denies) { Verdict::Absent } else { Verdict::Maybe }
     }
 
-    /// The verdict of a segment's filter. `None` if filters are off or the segment has no sidecar that can be
-    /// trusted (I1).
+    /// A segment's filter's verdict. `None` if filters are off or no sidecar can be trusted (I1).
     fn ask(&self, segment: &LiveSegment, level: usize) -> Option<Verdict> {
         let sidecar = segment.sidecar.as_deref().filter(|_| self.view.filters.used.on)?;
         self.counted(sidecar.ask(self.key.hash)?, level)
     }
 
-    /// Whether the segment's filter was asked for the route, so that it said "maybe" if the route starts
-    /// there.
+    /// Whether the route used the segment's filter, which then said "maybe" if the route starts there.
     fn has_answered(&self, segment: &LiveSegment) -> bool {
         self.view.filters.used.on && segment.sidecar.as_deref().is_some_and(Sidecar::is_whole)
     }
@@ -194,7 +190,7 @@ impl Lookup<'_> {
         Some(verdict)
     }
 
-    /// What a segment holds for the key, read unless its filter says "absent".
+    /// What a segment holds for the key. Reads it unless its filter says "absent".
     fn read(&self, segment: &LiveSegment, level: usize, verdict: Option<Verdict>) -> Result<Option<Entry>> {
         if verdict == Some(Verdict::Absent) {
             return Ok(None);
@@ -207,7 +203,7 @@ impl Lookup<'_> {
     }
 }
 
-/// The entry that was written later; the first one if both are the same or missing.
+/// The newer of two entries; the first one if both are the same or missing.
 #[inline]
 fn newer(first: Option<Entry>, second: Option<Entry>) -> Option<Entry> {
     if second.as_ref().map(|e| e.seq) > first.as_ref().map(|e| e.seq) { second } else { first }

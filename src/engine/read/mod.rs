@@ -1,7 +1,7 @@
-//! The read path: ask the filters where a key may be, and read there.
+//! The read path: checks the filters for where a key may be, and reads there.
 //!
 //! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]).
-//! Any other read loads the [`View`] first, then the visible sequence number. Each key is hashed once.
+//! Any other read first loads the [`View`], then the visible sequence number. Each key is hashed once.
 
 pub(crate) mod kept_filters;
 pub(crate) mod lookup;
@@ -52,7 +52,7 @@ impl Reader {
         }
     }
 
-    /// The value of a key, given what [`route`](Self::route) has just returned.
+    /// The value of a key, given a fresh result of [`route`](Self::route).
     #[inline(never)]
     fn get_now(
         &self,
@@ -84,8 +84,8 @@ impl Reader {
         Ok(values)
     }
 
-    /// Appends the value of each lookup. Once one has read from a file, the reads of all that follow are
-    /// started before any is waited for.
+    /// Appends the value of each lookup. Once one has read from a file, all following reads are started
+    /// before any is waited for.
     fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
         let reads = || self.shared.storage.files.counters().mine().blocks;
         let (before, mut left) = (reads(), lookups.iter());
@@ -187,7 +187,7 @@ impl Reader {
         self.ask_filters(move |filters| filters.route(key, counters))
     }
 
-    /// What `ask` says of the current view's filters.
+    /// The result of `ask` on the current view's filters.
     #[inline(always)]
     fn ask_filters<R>(&self, ask: impl Fn(&Filters) -> R) -> R {
         loop {
@@ -195,7 +195,7 @@ impl Reader {
             let number = self.shared.current().number.load(Ordering::Acquire);
             let load = || Arc::clone(&self.shared.view().filters);
             let answer = kept_filters::with(self.shared.current().store, number, load, &ask);
-            // Filters of what is gone deny everything. If one is gone, the view has changed before.
+            // Filters of dropped memtables and segments deny everything. The view changes before a drop.
             fence(Ordering::Acquire);
             if self.shared.current().number.load(Ordering::Relaxed) == number {
                 return answer;
@@ -203,8 +203,8 @@ impl Reader {
         }
     }
 
-    /// The route of a key in a view, given what [`route`](Self::route) has just returned, perhaps by the
-    /// filters of an older view.
+    /// The route of a key in a view, given a fresh result of [`route`](Self::route), perhaps from an older
+    /// view's filters.
     fn route_in(
         &self,
         view: &View,

@@ -1,11 +1,10 @@
-//! Prefix filters: a walk of keys that all have one prefix skips what has no such key.
+//! Prefix filters: a walk over keys with a common prefix skips sources that have no such key.
 //!
-//! 1. The filters of memtables and segments have the distinct prefixes of their keys as further members.
-//! 2. A walk between two bounds finds the longest prefix that all keys between them have, and asks the filter
-//!    of each source for it. A filter that was built with other extractors, or that cannot be trusted, denies
-//!    nothing.
-//! 3. The segments of a run that overlap the bounds are neighbours, and those between two of them have only
-//!    keys with the prefix. So it is enough to leave out the first ones and the last ones.
+//! 1. The filters of memtables and segments also have the distinct prefixes of their keys as members.
+//! 2. A walk between two bounds finds the longest prefix that all keys between them share, and probes the
+//!    filter of each source for it. An untrusted filter, or one built with other extractors, denies nothing.
+//! 3. The segments of a run that overlap the bounds are neighbours, and the inner ones have only keys with
+//!    the prefix. So it is enough to leave out segments at both ends.
 
 use crate::filter::{PrefixExtractor, PrefixQuery, PrefixSet, Verdict};
 use crate::hash::KeyHasher;
@@ -27,7 +26,7 @@ pub(crate) struct Prefixes {
     counts: Shards<PrefixCounts>,
 }
 
-/// Questions about prefixes that sidecars answered, and how many of them with "absent".
+/// Prefix probes that sidecars answered, and how many of them with "absent".
 #[derive(Default)]
 #[repr(align(128))]
 struct PrefixCounts {
@@ -36,7 +35,7 @@ struct PrefixCounts {
 }
 
 impl Prefixes {
-    /// Those of the options, if filters are used; `None` if there are none.
+    /// The extractors in the options, if filters are used; `None` if there are none.
     pub fn new(options: &Options, hasher: KeyHasher) -> Option<Arc<Self>> {
         // Opening has refused what is invalid.
         let set = options.prefixes.clone().unwrap_or_default();
@@ -53,19 +52,19 @@ impl Prefixes {
         }
     }
 
-    /// The question for the keys between two bounds. `None` if they may have different prefixes.
+    /// The probe for the keys between two bounds. `None` if they may have different prefixes.
     pub fn ask(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<PrefixDenials<'_>> {
         let query = PrefixQuery::new(&self.set, &self.hasher, lower, upper)?;
         Some(PrefixDenials { query, counts: self.counts.mine() })
     }
 
-    /// The question for the keys that start with `prefix`. `None` if no extractor tells.
+    /// The probe for the keys that start with `prefix`. `None` if no extractor applies.
     pub fn ask_prefix(&self, prefix: &[u8]) -> Option<PrefixDenials<'_>> {
-        // What they have in common with `prefix` itself.
+        // What they share with `prefix` itself.
         self.ask(Bound::Included(prefix), Bound::Included(prefix))
     }
 
-    /// The sums of the counters: questions, and answers "absent".
+    /// The sums of the counters: probes, and answers "absent".
     pub fn counts(&self) -> (u64, u64) {
         let counts = self.counts.iter().map(|c| (c.probes.load(Relaxed), c.negatives.load(Relaxed)));
         counts.fold((0, 0), |sum, one| (sum.0 + one.0, sum.1 + one.1))
@@ -93,8 +92,8 @@ impl PrefixDenials<'_> {
         verdict == Some(Verdict::Absent)
     }
 
-    /// Whether the segments with these sidecars have no such key. Only then the answers are counted:
-    /// otherwise each one is asked again.
+    /// Whether the segments with these sidecars have no such key. The answers are counted only then:
+    /// otherwise each sidecar is probed again.
     pub fn deny_all<'s>(&self, mut sidecars: impl Iterator<Item = Option<&'s Sidecar>>) -> bool {
         let mut asked = 0;
         let deny = sidecars.all(|sidecar| {
@@ -117,8 +116,7 @@ impl PrefixDenials<'_> {
         self.counts.add(&counts.negatives, negatives);
     }
 
-    /// Those of the `overlapping` segments of a run that are left without the first ones and the last ones
-    /// that have no such key.
+    /// The `overlapping` segments of a run, without those at either end that have no such key.
     pub fn trim(&self, run: &Segments, mut overlapping: Range<usize>) -> Range<usize> {
         let denied = |at: usize| run.get(at).is_some_and(|segment| self.deny(segment.sidecar.as_deref()));
         while !overlapping.is_empty() && denied(overlapping.start) {

@@ -1,8 +1,7 @@
-//! The filters of a [`View`](crate::engine::read::view::View): all that a missing key needs. They tell where
-//! a key may be.
+//! The filters of a [`View`](crate::engine::read::view::View), which say where a key may be: all that a
+//! missing key needs.
 //!
-//! The loops over the runs call nothing but the probes, so the CPU waits for the filter lines of several
-//! runs, and of several keys, at once.
+//! The loops over the runs call only the probes, so the CPU waits for several filter lines at once.
 
 use super::prefixes::PrefixDenials;
 use crate::engine::metrics::FilterCounters;
@@ -13,17 +12,16 @@ use crate::memtable::MemtableFilter;
 use crate::sidecar::Sidecar;
 use std::sync::Arc;
 
-/// Keys whose filter lines are prefetched together: about as many cache misses as a core can have
-/// outstanding.
+/// Keys whose filter lines are prefetched together: about the cache misses that a core can have in flight.
 pub(crate) const KEYS_AHEAD: usize = 16;
 const _: () = assert!(KEYS_AHEAD <= LevelCounts::MAX);
 
 /// How a store uses filters.
 #[derive(Clone, Copy)]
 pub(crate) struct FilterUse {
-    /// Whether filters are used. If not, a key may always be anywhere.
+    /// Whether filters are used. If not, a key may be anywhere.
     pub on: bool,
-    /// The most segments of a view whose filters threads may keep when the view is gone.
+    /// The most segments of a view whose filters threads may keep after the view is dropped.
     pub kept_max: usize,
 }
 
@@ -43,8 +41,8 @@ pub(crate) struct Filters {
     any_quarantined: bool,
 }
 
-/// The number of a run: that of its group, and its own in the group. One word, so that a [`Route`] is
-/// returned in registers.
+/// The number of a run: its group, and its place there. One word, so that a [`Route`] is returned in
+/// registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub(crate) struct RunNumber(u32);
 
@@ -63,7 +61,7 @@ impl RunNumber {
     }
 }
 
-/// The number of the first segment that may have a key in its level, plus 1; 0 if that was not noted.
+/// The index, plus 1, of the first segment in its level that may have the key; 0 if not recorded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct FirstSegment(u32);
 
@@ -75,7 +73,7 @@ impl FirstSegment {
         FirstSegment(number.and_then(|number| u32::try_from(number + 1).ok()).unwrap_or(0))
     }
 
-    /// The run and the segment, in the live set whose filters were asked; `None` if it is not known.
+    /// The run and the segment, in the live set whose filters were probed; `None` if unknown.
     #[inline]
     pub fn find(self, run: RunNumber, live: &LiveSet) -> Option<(&Run, &LiveSegment)> {
         let number = self.0.checked_sub(1)?;
@@ -87,7 +85,7 @@ impl FirstSegment {
 /// Where a key may be, according to the filters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Route {
-    /// Anywhere. The runs have not been asked, because a memtable may have the key.
+    /// Anywhere. The runs were not probed, because a memtable may have the key.
     Memtables,
     /// In this run or a later one, or in quarantine.
     Runs(RunNumber),
@@ -104,7 +102,7 @@ impl Filters {
         Filters { used, memtables, groups: Arc::clone(live.run_groups()), any_quarantined }
     }
 
-    /// Whether threads may keep them when the view is gone.
+    /// Whether threads may keep them after the view is dropped.
     pub fn may_be_kept(&self) -> bool {
         let segments: usize = self.groups.iter().flat_map(RunGroup::runs).map(Run::segments).sum();
         segments <= self.used.kept_max
@@ -126,7 +124,7 @@ impl Filters {
         self.used.on && self.memtables.iter().all(|table| table.is_unused() || table.denies(hash))
     }
 
-    /// Where a key may be, besides the memtables.
+    /// Where a key may be, apart from the memtables.
     #[inline(always)]
     pub fn route_in_segments(
         &self,
@@ -178,7 +176,7 @@ impl Filters {
         if self.any_quarantined { Route::Quarantine } else { Route::Nowhere }
     }
 
-    /// Whether no memtable and no segment has a key with the prefix that `denials` asks for.
+    /// Whether no memtable and no segment has a key with the prefix of `denials`.
     pub fn deny_prefix(&self, prefix: &[u8], denials: &PrefixDenials<'_>) -> bool {
         if !self.used.on || self.any_quarantined {
             return false;
@@ -192,8 +190,7 @@ impl Filters {
         denials.deny_all(segments.map(|fenced| fenced.sidecar.as_deref()))
     }
 
-    /// The first run that does not deny a key, or whose denial does not count because the map of its filter
-    /// has faulted.
+    /// The first run that does not deny a key, or whose denial does not count because its map has faulted.
     #[cold]
     fn first_faulted(&self, key: HashedKey<'_>, maybe: Option<RunNumber>) -> Option<RunNumber> {
         let faulted = self.groups.iter().enumerate().find_map(|(number, group)| {
@@ -207,7 +204,7 @@ impl Filters {
         faulted.into_iter().chain(maybe).min()
     }
 
-    /// [`route`](Self::route) of up to [`KEYS_AHEAD`] keys, run by run instead of key by key, so that the
+    /// [`route`](Self::route) for up to [`KEYS_AHEAD`] keys, run by run instead of key by key, so that the
     /// cache misses of all keys overlap.
     pub fn routes(&self, keys: &[HashedKey<'_>], counters: FilterCounters<'_>) -> [Route; KEYS_AHEAD] {
         let mut routes = [Route::Nowhere; KEYS_AHEAD];

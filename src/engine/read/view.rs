@@ -15,9 +15,9 @@ use std::sync::Arc;
 /// The memtables and segments of one moment. A view never changes: rotations, flushes, compactions and
 /// rebuilt sidecars replace it.
 ///
-/// A reader loads the view first and the visible sequence number second. Every write up to that number is
-/// then in this view or in a newer one, so a reader misses nothing that a compaction dropped. A view keeps
-/// its memtables in memory and its segments on disk.
+/// A reader loads the view first, then the visible sequence number. Every write up to that number is then in
+/// this view or a newer one, so a reader misses nothing that a compaction dropped. A view keeps its memtables
+/// in memory and its segments on disk.
 #[derive(Clone)]
 pub(crate) struct View {
     /// The memtable that accepts writes.
@@ -26,8 +26,8 @@ pub(crate) struct View {
     pub immutable: Vec<Arc<Memtable>>,
     /// The segments.
     pub live: Arc<LiveSet>,
-    /// The memtables may hold entries older than those in the segments. Happens in a read-only store whose
-    /// logs a repair has kept.
+    /// The memtables may hold entries older than the segments'. Happens in a read-only store whose logs a
+    /// repair has kept.
     pub logs_reach_back: bool,
     /// A full memtable or a segment has range tombstones.
     pub had_ranges: bool,
@@ -67,8 +67,8 @@ impl View {
         std::iter::once(&self.active).chain(&self.immutable)
     }
 
-    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet, and only what
-    /// has keys within the bounds, unless its filter denies the prefix that all of them have.
+    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet. Skips sources
+    /// without keys in the bounds, and those whose filter denies the prefix that all of these keys share.
     pub fn merge(
         &self,
         seq: Seq,
@@ -99,12 +99,12 @@ impl View {
         let allowed =
             |segment: &&LiveSegment| !denials.is_some_and(|denials| denials.deny(segment.sidecar.as_deref()));
         let level0 = level0.segments().iter().filter(within).filter(allowed);
-        // What is in quarantine is never skipped: damage must be reported.
+        // Quarantined segments are never skipped: damage must be reported.
         for segment in level0.chain(self.live.quarantined().iter().filter(within)) {
             push(RunWalk::of(vec![segment.clone()], direction));
         }
         for (number, run) in runs.iter().enumerate() {
-            // In order of their keys, so those within the bounds are neighbors.
+            // Sorted by key, so those within the bounds are neighbors.
             let first = run.segments().partition_point(|segment| !reaches(segment, lower));
             let behind = run.segments().partition_point(|segment| begins(segment, upper));
             let left = match denials {
@@ -124,12 +124,12 @@ impl View {
         self.had_ranges || self.active.has_ranges()
     }
 
-    /// What hides entries of a walk as of `seq`; `None` if nothing does.
+    /// What hides entries from a walk as of `seq`; `None` if nothing does.
     pub fn mask(&self, seq: Seq) -> Option<RangeMask> {
         if self.has_ranges() { Some(self.range_mask(seq, None)) } else { None }
     }
 
-    /// The same for a walk that skips damage, which it adds to `skipped`.
+    /// The same for a walk that skips damage and adds it to `skipped`.
     pub fn mask_with_doubts(&self, seq: Seq, direction: Direction, skipped: &Skipped) -> RangeMask {
         self.range_mask(seq, Some((skipped, direction)))
     }
@@ -140,10 +140,10 @@ impl View {
         RangeMask::new(memtables, Arc::clone(&self.live), seq, skipped)
     }
 
-    /// Whether a range tombstone up to `now` deletes an entry of the key with number `seq`.
+    /// Whether a range tombstone up to `now` deletes an entry of the key with sequence number `seq`.
     ///
     /// # Errors
-    /// Those of reading range tombstones.
+    /// The errors of reading range tombstones.
     pub fn deletes(&self, now: Seq, key: &[u8], seq: Seq) -> Result<bool> {
         let mut memtables = self.memtables().filter(|table| table.has_ranges());
         if memtables.any(|table| table.ranges().seq_at(key, now) > seq) {

@@ -1,14 +1,12 @@
-//! The levels of segments whose manifest is lost.
+//! Assigns levels to segments whose manifest is lost.
 //!
-//! 1. Two segments that overlap are in the order of their ages if one has only newer entries than the other.
-//!    Then the newer one goes above the older one (I10), and a read that finds a key in a level need not look
-//!    below it.
-//! 2. Two that overlap, and whose ages interleave, both go to level 0, where reads and compactions compare
-//!    sequence numbers. Whatever is newer and overlaps one of them goes there, too, because nothing is above
-//!    level 0.
-//! 3. So do segments with entries that the logs may repeat: the next open writes these to level 0 once more,
+//! 1. If two segments overlap and one has only newer entries than the other, the newer one goes above the
+//!    older one (I10). A read that finds a key in a level then need not look below it.
+//! 2. If two segments overlap and their ages interleave, both go to level 0, where reads and compactions
+//!    compare sequence numbers. So does everything newer that overlaps one of them: nothing is above level 0.
+//! 3. So do segments with entries that the logs may repeat: the next open writes these to level 0 again,
 //!    where they must not hide newer ones.
-//! 4. All others go as deep as that allows, beginning with the deepest level that holds all of them: a
+//! 4. All others go as deep as that allows, counted from the deepest level that can hold all of them: a
 //!    segment that overlaps nothing older has no run below it. Range tombstones are within the bounds of
 //!    their segment, so rules 1 and 2 hold for what they hide.
 
@@ -18,7 +16,7 @@ use crate::manifest::{LEVELS, Place, SegmentMeta};
 
 /// Gives each segment its level. The logs hold no operation up to `last_seq`.
 pub(super) fn assign_levels(metas: &mut [SegmentMeta], last_seq: Seq) {
-    // Oldest first. Each is placed above what is placed already.
+    // Oldest first. Each is placed above what is already placed.
     metas.sort_by_key(|meta| (meta.max_seq, meta.min_seq, meta.id));
     let heights = heights(metas, last_seq);
     let layers = heights.iter().flatten().max().map_or(0, |highest| highest + 1);
@@ -29,7 +27,7 @@ pub(super) fn assign_levels(metas: &mut [SegmentMeta], last_seq: Seq) {
     }
 }
 
-/// How many segments are below each one; `None` for those that go to level 0.
+/// How many segments are below each one; `None` for those in level 0.
 fn heights(oldest_first: &[SegmentMeta], last_seq: Seq) -> Vec<Option<usize>> {
     let mut keys: Vec<&[u8]> = oldest_first.iter().flat_map(|s| [&*s.smallest, &*s.largest]).collect();
     keys.sort_unstable();
@@ -73,7 +71,7 @@ fn deepest_level(metas: &[SegmentMeta]) -> usize {
     (1..LEVELS).find(|level| deepest_bytes_max(*level, full) >= all).unwrap_or(LEVELS - 1)
 }
 
-/// The greatest number that was given to any place of a span: a segment tree.
+/// The greatest number given to any position of a span: a segment tree.
 struct SpanMaxima {
     places: usize,
     nodes: Vec<Node>,
@@ -81,9 +79,9 @@ struct SpanMaxima {
 
 #[derive(Clone, Copy, Default)]
 struct Node {
-    /// Of some place below.
+    /// Of some position below.
     any: Option<u64>,
-    /// Of every place below.
+    /// Of every position below.
     every: Option<u64>,
 }
 
@@ -92,7 +90,7 @@ impl SpanMaxima {
         SpanMaxima { places, nodes: vec![Node::default(); 4 * places.max(1)] }
     }
 
-    /// The greatest number of the places from the first to the last.
+    /// The greatest number of the positions from the first to the last.
     fn max(&self, span: (usize, usize)) -> Option<u64> {
         self.max_below(0, (0, self.places), span)
     }
@@ -114,7 +112,7 @@ impl SpanMaxima {
         node.every.max(halves)
     }
 
-    /// Gives a number to the places from the first to the last.
+    /// Gives a number to the positions from the first to the last.
     fn raise(&mut self, span: (usize, usize), number: u64) {
         self.raise_below(0, (0, self.places), span, number);
     }

@@ -1,15 +1,14 @@
-//! Repair of logs: everything readable in them, before and after the damage, becomes one new log.
+//! Repair of logs: everything readable before and after the damage becomes one new log.
 //!
-//! 1. If the logs replay without an error, as they would when the store is opened, they stay as they are.
+//! 1. If the logs replay without an error, as at opening, they stay as they are.
 //! 2. Otherwise every readable batch goes into a new log under its own sequence number, with gaps where
 //!    numbers are missing. Bytes that the disk cannot read count as damaged. Later batches are newer than the
 //!    lost ones, so it is safe to keep them. But a lost operation leaves its key with an older value, and
 //!    nobody knows which key that is.
-//! 3. The damaged logs get a second name, under which they are kept. Then a new manifest makes the new log
-//!    the first one.
+//! 3. The damaged logs are kept under a second name. Then a new manifest makes the new log the first one.
 //!
 //! A crash before the new manifest leaves all old logs, and perhaps the new one. The next repair starts again
-//! and counts batches that it finds twice only once.
+//! and counts duplicate batches once.
 
 use super::report::{LogSalvage, LostRange};
 use super::workspace::Repair;
@@ -32,12 +31,12 @@ impl Repair<'_> {
         let names = self.fs.list(self.path)?;
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _, _| Ok(()));
         match &outcome {
-            // Once the manifest is lost, segments may hold what seems to be missing between two logs, and
-            // nothing says what was synced.
+            // Without the manifest, segments may hold what seems to be missing between two logs, and nothing
+            // says what was synced.
             Ok(outcome)
                 if self.is_manifest_lost
                     && (outcome.left_out || self.is_any_start_damaged(state, &names)?) => {}
-            // If the store is unknown, the logs have no record, so none needs the number of another store.
+            // If the store is unknown, no log has a record, so none needs another store's number.
             Ok(outcome) => {
                 if self.is_store_unknown {
                     Manifest::create(Arc::clone(&self.fs), self.path, state)?;
@@ -98,8 +97,7 @@ impl Repair<'_> {
         if incomplete.is_empty() {
             incomplete.extend(match outcome {
                 Err(Error::Corruption { file, .. }) => Some(file),
-                // The second read found every byte, so operations are only lost if they were never in the
-                // file.
+                // The second read found every byte, so only operations that were never in the file are lost.
                 Err(Error::Io { path, .. }) if !merged.salvage.operations_lost.is_empty() => Some(path),
                 _ => None,
             });
@@ -145,7 +143,8 @@ struct MergedLog {
     /// Operations up to this one are not lost if they are missing here.
     in_segments: Seq,
     /// Numbers that the logs leave out: no operation had them, or an earlier repair has reported their loss.
-    /// What follows is believed rather than these, because a misdirected write may have put them here.
+    /// They take precedence over records that seem to have these numbers, because a misdirected write may
+    /// have put those here.
     left_out: Vec<Range<Seq>>,
     salvage: LogSalvage,
 }
@@ -161,7 +160,7 @@ impl MergedLog {
         self.writer.append_group([LogRecord { first_seq, count, payload }])
     }
 
-    /// Leaves a gap up to `next_seq`. Operations that are in segments do not count as lost.
+    /// Leaves a gap up to `next_seq`. Operations in segments do not count as lost.
     fn skip_to(&mut self, next_seq: Seq) -> Result<()> {
         if next_seq <= self.writer.next_seq() {
             return Ok(());

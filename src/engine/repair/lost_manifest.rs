@@ -36,7 +36,7 @@ impl Repair<'_> {
             None => {
                 let logs = self.files(FileKind::Wal);
                 let store_id = logs.iter().find_map(|id| Some(self.log_header(*id).ok()??.store_id));
-                // The rows of a damaged segment get the new store's number, which a second run would believe.
+                // The rows of a damaged segment get the new store's number, which a second run would trust.
                 self.is_store_unknown = store_id.is_none() && damaged.is_empty();
                 StoreIdentity {
                     store_id: store_id.unwrap_or_else(random_u64),
@@ -48,21 +48,20 @@ impl Repair<'_> {
         self.next_id = FileId(next_free_id(&state, &self.names));
         let mut newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         for (id, error) in damaged {
-            // A segment without its end may be half of a flush: of older operations it has only those with
-            // small keys.
+            // A segment without its end may be half of a flush: it lacks older operations with large keys.
             newest = newest.max(self.properties(id).map_or(0, |own| own.max_seq));
             metas.extend(self.rescue(id, None, header, error)?);
         }
         self.in_segments = newest;
-        // A log may repeat operations that a segment has already, under the same numbers.
+        // A log may repeat operations that a segment already has, under the same numbers.
         state.last_seq = self.first_seq(header.store_id)?.map_or(newest, |seq| seq.saturating_sub(1));
         assign_levels(&mut metas, state.last_seq);
         state.segments = metas.into_iter().map(|meta| (meta.id, meta)).collect();
         Ok(state)
     }
 
-    /// The sequence number that the logs begin with. `None` without logs, or if the first one is damaged
-    /// there: then it holds everything that no segment has.
+    /// The first sequence number in the logs. `None` without logs, or if the first one is damaged there: then
+    /// it holds everything that no segment has.
     fn first_seq(&self, store_id: u64) -> Result<Option<Seq>> {
         for id in self.files(FileKind::Wal) {
             match self.log_start(id, store_id)? {

@@ -1,5 +1,4 @@
-//! A repair gives a store that opens, takes a write and verifies, whatever was found; also one whose sequence
-//! numbers are at their end.
+//! After any repair, the store opens, takes a write and verifies, even with sequence numbers at their end.
 
 use crate::error::Error;
 use crate::fs::Fs;
@@ -38,7 +37,7 @@ fn put_state(fs: &SimFs, state: &ManifestState) {
     Manifest::create(Arc::new(fs.clone()), Path::new(STORE), state).unwrap();
 }
 
-/// The same store, but `left` operations before the last possible one.
+/// The same store, `left` operations before the last possible one.
 fn store_near_the_end(left: u64) -> (SimFs, Contents) {
     let (fs, mut then) = store();
     then.remove(&b"in the log"[..]);
@@ -58,8 +57,8 @@ fn must_work(fs: &SimFs, what: &str) -> Contents {
     let rows = || db.iter().map(|row| row.map(|(key, value)| (key, value.to_vec()))).collect();
     let before: crate::Result<Contents> = rows();
     let before = before.unwrap_or_else(|error| panic!("{what}: cannot be read: {error}"));
-    db.put("zz", "written").unwrap_or_else(|error| panic!("{what}: takes no write: {error}"));
-    db.ingest([Ok(("zzz", "ingested"))]).unwrap_or_else(|error| panic!("{what}: takes no rows: {error}"));
+    db.put("zz", "written").unwrap_or_else(|error| panic!("{what}: refuses a write: {error}"));
+    db.ingest([Ok(("zzz", "ingested"))]).unwrap_or_else(|error| panic!("{what}: refuses an ingest: {error}"));
     db.flush().unwrap_or_else(|error| panic!("{what}: cannot flush: {error}"));
     let report = db.verify().unwrap();
     assert!(report.is_ok(), "{what}: {:?}", report.problems);
@@ -90,7 +89,7 @@ fn writes_fail_by_name_at_the_last_number_and_a_repair_lets_them_go_on() {
     is_exhausted(db.put("x", "y"));
     db.flush().unwrap();
     db.compact().unwrap();
-    assert_eq!(contents(&db), then, "nothing of what failed is there");
+    assert_eq!(contents(&db), then, "nothing that failed is there");
     drop(db);
     let db = tiny_on(&fs).open(STORE).unwrap();
     is_exhausted(db.put("x", "y"));
@@ -98,7 +97,7 @@ fn writes_fail_by_name_at_the_last_number_and_a_repair_lets_them_go_on() {
     drop(db);
     let report = tiny_on(&fs).repair(STORE).unwrap();
     assert!(report.rebuilt && report.lost.is_empty() && report.set_aside.is_empty(), "{report:?}");
-    assert_eq!(must_work(&fs, "numbered anew"), then);
+    assert_eq!(must_work(&fs, "renumbered"), then);
     assert!(state_of(&fs).last_seq < 100, "{}", state_of(&fs).last_seq);
     assert!(!tiny_on(&fs).repair(STORE).unwrap().rebuilt, "once is enough");
 }

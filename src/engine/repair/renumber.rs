@@ -1,10 +1,9 @@
-//! Low sequence numbers for a store whose numbers have come near the largest one, so that it takes writes
-//! again.
+//! Renumbers the rows of a store whose sequence numbers are near their maximum, so it takes writes again.
 //!
-//! 1. The store is opened as a writer would open it. What its logs hold becomes a segment.
-//! 2. All segments are merged into one run, in which every row has the number 1: each key is there once, and
+//! 1. The store is opened as a writer would open it. The contents of its logs become a segment.
+//! 2. All segments are merged into one run, in which every row has number 1: each key exists once, and
 //!    nothing is left to hide.
-//! 3. A new manifest lets the numbers begin behind that, and no log counts any more.
+//! 3. In a new manifest, sequence numbers start after that, and no log counts any more.
 //!
 //! A crash before step 3 leaves a store with high numbers. The next repair starts again.
 
@@ -20,7 +19,7 @@ use std::sync::Arc;
 /// The largest next number that stays: half of all numbers are left then.
 pub(super) const NEXT_SEQ_KEPT_MAX: Seq = MAX_SEQ / 2;
 
-/// Numbers the rows of a sound store anew, and returns its state. The caller has locked it.
+/// Renumbers the rows of an intact store, and returns its state. The caller has locked it.
 pub(super) fn renumber(fs: Arc<dyn Fs>, path: &Path) -> Result<ManifestState> {
     let engine = open_writable(path, Options { fs, ..Options::new() })?;
     engine.writer.flush_all()?;

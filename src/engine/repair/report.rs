@@ -15,16 +15,15 @@ pub struct RepairReport {
     pub segments: u64,
     /// Entries in them.
     pub entries: u64,
-    /// Files that were set aside, and why. They are kept as `*.damaged`.
+    /// Files set aside, and why. They are kept as `*.damaged`.
     pub set_aside: Vec<Error>,
-    /// Total length of the files that were set aside, in bytes. Most of their rows may have been salvaged.
+    /// Total length of the files set aside, in bytes. Most of their rows may have been salvaged.
     pub bytes_set_aside: u64,
     /// Rows of damaged segments, tombstones included, that were written to new segments.
     pub rows_salvaged: u64,
     /// Unreadable data of damaged segments, in bytes.
     pub bytes_unreadable: u64,
-    /// The ranges in which rows were lost. There, a key may be missing, have an older value, or be back after
-    /// its deletion.
+    /// The ranges where rows were lost. A key there may be missing, outdated, or back after its deletion.
     pub lost: Vec<LostRange>,
     /// What was salvaged from damaged logs; `None` if they were intact.
     pub logs: Option<LogSalvage>,
@@ -35,12 +34,11 @@ pub struct RepairReport {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LogSalvage {
-    /// Operations that were kept.
+    /// Operations kept.
     pub operations_kept: u64,
     /// Unreadable bytes of the logs. The complete files are kept as `*.damaged`.
     pub bytes_unreadable: u64,
-    /// Sequence numbers of the operations that are known to be lost. More may be lost after the last one
-    /// kept.
+    /// Sequence numbers of operations known to be lost. More may be lost after the last one kept.
     pub operations_lost: Vec<RangeInclusive<u64>>,
 }
 

@@ -20,8 +20,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Repair<'_> {
-    /// Compares the segments that a manifest names with their entries in it. Returns `true` if the state had
-    /// to change.
+    /// Compares the manifest's segments with their entries in it. Returns `true` if the state had to change.
     pub(super) fn check_segments(&mut self, state: ManifestState) -> Result<(ManifestState, bool)> {
         self.next_id = FileId(next_free_id(&state, &self.names));
         let mut changed = false;
@@ -91,7 +90,7 @@ impl Repair<'_> {
     }
 
     /// Writes the readable rows of a damaged segment to a new one; `None` if there are none. `known` is its
-    /// entry in the manifest.
+    /// manifest entry.
     pub(super) fn rescue(
         &mut self,
         id: FileId,
@@ -165,8 +164,8 @@ impl Repair<'_> {
         Ok(summary.map(|summary| SegmentMeta { place, summary }))
     }
 
-    /// Gives the salvaged rows the range tombstones of their segment. Every segment has an entry, so one
-    /// without rows gets a tombstone.
+    /// Gives the salvaged rows their segment's range tombstones. Every segment has an entry, so one without
+    /// rows gets a tombstone.
     fn rescue_ranges(
         &self,
         writer: &mut Option<SegmentWriter>,
@@ -187,7 +186,7 @@ impl Repair<'_> {
             }
         };
         // The range may end with the last row, before the next segment of the level. If that row is lost, a
-        // tombstone marks the place.
+        // tombstone takes its place.
         let last = ranges.ranges().last().map_or(0, |(_, _, seq)| seq);
         if let Some(largest) =
             largest.filter(|key| ranges.end().is_some() && ranges.end() == successor(key).as_deref())
@@ -199,7 +198,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Gives a damaged segment its second name. It loses the first once the manifest no longer names it.
+    /// Gives a damaged segment a second name. It loses the first once the manifest no longer names it.
     fn link_aside(&mut self, id: FileId, why: Error) -> Result<()> {
         let name = id.file_name(FileKind::Segment);
         let linked = self.fs.hard_link(&self.path.join(&name), &self.aside(&name)?).is_ok();
@@ -241,12 +240,12 @@ fn is_part_of(rows: &SegmentSummary, meta: &SegmentMeta) -> bool {
         && rows.entries <= meta.entries
 }
 
-/// The bound of keys up to the largest one of a segment.
+/// The bound that covers all keys up to a segment's largest.
 fn up_to(largest: &Bytes) -> Bound<Vec<u8>> {
     if *largest == last_key() { Bound::Unbounded } else { Bound::Included(largest.to_vec()) }
 }
 
-/// The keys that a gap may have contained, in a segment with these first and last keys.
+/// The keys that a gap may have contained, given the segment's first and last keys.
 fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Bytes)>) -> LostRange {
     let from_start = || ends.map_or(Bound::Unbounded, |(smallest, _)| Bound::Included(smallest.clone()));
     let to_end = || ends.map_or(Bound::Unbounded, |(_, largest)| up_to(largest));
@@ -257,10 +256,10 @@ fn range_of(gap: Gap, ends: Option<&(Vec<u8>, Bytes)>) -> LostRange {
     }
 }
 
-/// The level to which an intact segment can return from quarantine by its age: every segment that overlaps it
-/// is newer if above and older if below; none is in the same level, unless that is level 0; and none is
-/// itself in quarantine. `None` if there is no such level: the segment stays in quarantine, and an open store
-/// takes it back with a compaction (see `compact/take_back.rs`).
+/// The level to which an intact segment can return from quarantine, by its age. Every overlapping segment
+/// above must be newer, and below, older. None may be in the same level, unless that is level 0, or in
+/// quarantine. Without such a level (`None`), the segment stays in quarantine, and an open store takes it
+/// back with a compaction (see `compact/take_back.rs`).
 fn home_of(meta: &SegmentMeta, all: &BTreeMap<FileId, SegmentMeta>) -> Option<u8> {
     let overlapping: Vec<&SegmentMeta> = all
         .values()

@@ -17,9 +17,9 @@ use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
-/// Repairs the store in directory `path`, which must not be open. Everything readable is kept, and damaged
-/// files are set aside, not removed. Bytes that the disk cannot read are reported as lost, like any other
-/// damage. If the sequence numbers have come near their end, every row is written again under a low one.
+/// Repairs the store in directory `path`, which must not be open. Keeps everything readable, and sets damaged
+/// files aside instead of removing them. Bytes that the disk cannot read are reported as lost, like any other
+/// damage. If the sequence numbers are near their end, every row is rewritten under a low one.
 ///
 /// # Errors
 /// [`Error::NotAStore`] if the directory contains no store files, or a copy that was never completed;
@@ -40,7 +40,7 @@ impl Options {
     }
 }
 
-/// Repairs the store that `named` finds at `path`. New files may get the mode of those that are there.
+/// Repairs the store that `named` finds at `path`. New files may get the mode of existing ones.
 fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<RepairReport> {
     let fs = match named.file_len(path)? {
         Some(_) => open_dir(named, path)?,
@@ -58,7 +58,7 @@ fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<Repair
     let lock = fs.lock(&path.join(LOCK), LockMode::Exclusive)?;
     let fs = if keep_mode { with_mode_of(fs, &*lock) } else { fs };
     let fs = LockedFs::wrap(fs, path, LOCK, &*lock);
-    let names = fs.list(path)?; // Again: a store may have been open until it was locked.
+    let names = fs.list(path)?; // Again: a store may have been open until the lock was taken.
     Repair {
         fs,
         path,
@@ -106,8 +106,8 @@ impl Repair<'_> {
         let state = if changed { ManifestState { next_id, ..state } } else { state };
         if changed {
             self.fs.sync_dir(self.path)?;
-            // A manifest gives the store a number that the records of its logs do not carry, so it has to
-            // wait until they have a new log.
+            // A manifest gives the store a number that the records of its logs lack, so it has to wait until
+            // they have a new log.
             if !self.is_store_unknown {
                 Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
             }
@@ -116,7 +116,7 @@ impl Repair<'_> {
         let next_seq = self.repair_logs(&state)?;
         self.fs.sync_dir(self.path)?;
         if next_seq.max(state.newest_in_segments()) > NEXT_SEQ_KEPT_MAX {
-            tracing::warn!(next_seq, "the sequence numbers are near their end: numbering all rows anew");
+            tracing::warn!(next_seq, "the sequence numbers are near their end: renumbering all rows");
             let state = renumber(Arc::clone(&self.fs), self.path)?;
             self.report.segments = state.segments.len() as u64;
             self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
@@ -125,7 +125,7 @@ impl Repair<'_> {
         Ok(self.report)
     }
 
-    /// Sets aside what has the name of a log and is no regular file: nothing can be read of it.
+    /// Sets aside anything that has a log's name and is not a regular file: it cannot be read.
     fn set_aside_irregular_logs(&mut self) -> Result<()> {
         for id in self.files(FileKind::Wal) {
             if let Err(error @ Error::Corruption { .. }) = self.fs.open(&self.log_path(id)) {
@@ -137,8 +137,7 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// The state of the manifest, or `None` if the manifest has lost its last edits. In that case it is set
-    /// aside.
+    /// The manifest's state; `None` if the manifest has lost its last edits. Then it is set aside.
     fn keep_if_complete(&mut self, state: ManifestState) -> Result<Option<ManifestState>> {
         let manifest = self.path.join(MANIFEST);
         if !state.next_id.leaves_room() {
@@ -157,7 +156,7 @@ impl Repair<'_> {
         let needed = self.files(FileKind::Wal).into_iter().find(|id| *id >= state.log_floor);
         let start = needed.map(|id| self.log_start(id, state.header.store_id)).transpose()?;
         match start {
-            // Operations in a segment that has no name prove that edits were lost. Otherwise, a log was lost.
+            // Operations in a segment that no manifest names prove lost edits. Otherwise, a log was lost.
             Some(LogStart::At(seq)) if seq > state.last_seq + 1 && self.has_newer_segment(&state) => {
                 let what =
                     format!("it ends at operation {}, but the first log begins at {seq}", state.last_seq);
@@ -169,9 +168,8 @@ impl Repair<'_> {
         }
     }
 
-    /// The segments that seemed to have these operations turned out to be unreadable, or to have only the
-    /// first of them. In the latter case, the last ones may also have been tombstones that a compaction has
-    /// dropped.
+    /// The segments that seemed to have these operations were unreadable or had only the first of them. In
+    /// the latter case, the last ones may also have been tombstones that a compaction dropped.
     fn report_gap_before_logs(&mut self) {
         let Some(gap) = self.gap_before_logs.take().filter(|gap| self.in_segments < *gap.end()) else {
             return;
@@ -184,8 +182,8 @@ impl Repair<'_> {
     }
 
     /// Whether a segment that the manifest does not name may have newer operations than it knows. Older ones
-    /// are inputs of a compaction that were about to be removed, or its outputs: beside what the manifest
-    /// names, they would bring deleted keys back.
+    /// are outputs of a compaction, or its inputs, about to be removed: together with the named segments,
+    /// they would bring deleted keys back.
     fn has_newer_segment(&self, state: &ManifestState) -> bool {
         let mut unnamed =
             self.files(FileKind::Segment).into_iter().filter(|id| !state.segments.contains_key(id));

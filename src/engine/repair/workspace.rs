@@ -20,13 +20,13 @@ pub(super) struct Repair<'a> {
     /// The number of the next rewritten segment.
     pub next_id: FileId,
     pub is_manifest_lost: bool,
-    /// Whether there is no segment, and no log header says which store this is.
+    /// Whether there is no segment and no log header that identifies the store.
     pub is_store_unknown: bool,
-    /// Operations up to this number were in segments, so that no log needs them.
+    /// Operations up to this number were in segments, so no log needs them.
     pub in_segments: Seq,
     /// Operations between the last one that the manifest knew and the first one of the logs.
     pub gap_before_logs: Option<RangeInclusive<Seq>>,
-    /// What is left for all segments to look at in vain, in search of blocks that no index lists.
+    /// How much fruitless search is left, over all segments, for blocks that no index lists.
     pub search_bytes: u64,
     /// Damaged segments that are set aside once the manifest no longer names them.
     pub replaced: Vec<ReplacedSegment>,
@@ -53,14 +53,13 @@ impl Repair<'_> {
         self.path.join(id.file_name(FileKind::Wal))
     }
 
-    /// The header of a log. `None` if it has none, or that of another log, which a misdirected write has put
-    /// there.
+    /// The header of a log. `None` without one, or if a misdirected write put another log's header there.
     pub fn log_header(&self, id: FileId) -> Result<Option<LogHeader>> {
         let header = wal::identify(&*self.fs, &self.log_path(id))?;
         Ok(header.filter(|header| header.id == id))
     }
 
-    /// Where the sequence numbers of a log of this store begin.
+    /// The first sequence number of a log of this store.
     pub fn log_start(&self, id: FileId, store_id: u64) -> Result<LogStart> {
         wal::find_start(&*self.fs, &self.log_path(id), id, store_id)
     }
@@ -76,14 +75,14 @@ impl Repair<'_> {
         Ok(())
     }
 
-    /// Adds the length of a file to the report. Sparse files may together be longer than 64 bits can say.
+    /// Adds the length of a file to the report. The total length of sparse files may exceed 64 bits.
     pub fn count_aside(&mut self, file: &Path) -> Result<()> {
         let bytes = self.fs.file_len(file)?.unwrap_or(0);
         self.report.bytes_set_aside = self.report.bytes_set_aside.saturating_add(bytes);
         Ok(())
     }
 
-    /// Gives a file a second name, under which it is kept.
+    /// Keeps a file under a second name.
     pub fn keep_aside(&self, name: &str) -> Result<()> {
         let (file, aside) = (self.path.join(name), self.aside(name)?);
         match self.fs.hard_link(&file, &aside) {
@@ -105,7 +104,7 @@ impl Repair<'_> {
         copy.sync()
     }
 
-    /// A name for a file to be set aside, which no earlier repair has used.
+    /// A name for a file to be set aside, unused by any earlier repair.
     pub fn aside(&self, name: &str) -> Result<PathBuf> {
         let mut number = 1;
         loop {

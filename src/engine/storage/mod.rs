@@ -1,5 +1,4 @@
-//! The files of a store: how they are named, checked, opened and created. Recovery needs nothing more than
-//! this.
+//! The files of a store: how they are named, checked, opened and created. All that recovery needs.
 
 pub(crate) mod names;
 pub(crate) mod segment_builder;
@@ -23,14 +22,14 @@ use std::sync::Arc;
 /// What is fixed when a store is opened, and the means to work on its files.
 pub(crate) struct Storage {
     pub fs: Arc<dyn Fs>,
-    /// The process that opened the store, which alone changes it.
+    /// The process that opened the store; only this one changes it.
     pub process: Process,
     pub dir: PathBuf,
     pub options: Options,
     pub header: StoreIdentity,
-    /// The segment files. The number of open ones is bounded.
+    /// The segment files, with a limit on open ones.
     pub files: Arc<OpenFiles>,
-    /// The mapped sidecars. Their number is bounded.
+    /// The mapped sidecars, with a limit on their number.
     pub maps: Arc<Maps>,
     pub metrics: Metrics,
     /// The prefixes that filters have; `None` if there are none.
@@ -40,8 +39,7 @@ pub(crate) struct Storage {
     pub first_own_id: FileId,
 }
 
-/// The segment files of a store that is being opened. From here on, `options.fs` closes some of them when
-/// descriptors run out.
+/// The segment files of a store that is being opened. `options.fs` closes some when descriptors run out.
 pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
     let fs = Arc::clone(&options.fs);
     let files =
@@ -54,8 +52,7 @@ pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
 const KEPT_SEGMENTS_MAX: usize = 1024;
 
 impl Storage {
-    /// The files in `path`. New ones get numbers from `first_own_id` on. `work` is signalled when maps become
-    /// scarce.
+    /// The files in `path`. New ones get numbers from `first_own_id` on. Signals `work` when maps run short.
     pub fn new(
         path: &Path,
         options: Options,
@@ -92,8 +89,7 @@ impl Storage {
         self.options.filter_policy.is_on()
     }
 
-    /// How lookups use filters. A thread that stops reading keeps at most a fraction of the maps that the
-    /// options allow.
+    /// How lookups use filters. A thread that stops reading keeps at most a fraction of the allowed maps.
     pub fn filter_use(&self) -> FilterUse {
         let kept_max = KEPT_SEGMENTS_MAX.min(self.options.max_mapped_filters / 8);
         FilterUse { on: self.filters_on(), kept_max }
@@ -104,7 +100,7 @@ impl Storage {
         self.prefixes.as_ref().map_or(PrefixSet::EMPTY, |prefixes| prefixes.set)
     }
 
-    /// No members yet of the filter of a segment.
+    /// The members of a segment's filter, none yet.
     pub fn members(&self) -> Members {
         Members::new(self.prefix_set(), self.header.hasher)
     }
@@ -121,7 +117,7 @@ impl Storage {
         let path = self.path_of(meta.id, FileKind::Segment);
         let renamed = || self.fs.file_len(&self.path_of(meta.id, FileKind::Obsolete));
         let len = match self.fs.file_len(&path)? {
-            // The writer has replaced it in a version that this process does not read yet.
+            // The writer has replaced it in a version that this process has not read yet.
             None if self.options.follow => renamed()?,
             len => len,
         };
@@ -140,8 +136,8 @@ impl Storage {
         Expect { binding: binding(meta), hasher: self.header.hasher }
     }
 
-    /// Writes a segment's filter durably, except for its directory entry, then opens and verifies it. `None`,
-    /// with a warning, if the new file is unusable.
+    /// Writes a segment's filter durably (except its directory entry), then opens and verifies it. Warns and
+    /// returns `None` if the new file is unusable.
     pub fn create_sidecar(
         &self,
         meta: &SegmentMeta,
@@ -178,7 +174,7 @@ impl Storage {
         sidecar.verify().map(|_| LiveSidecar::new(sidecar))
     }
 
-    /// A segment's sidecar, whose file is opened when it is first needed.
+    /// A segment's sidecar, whose file is opened when first needed.
     pub fn unopened_sidecar(&self, meta: &SegmentMeta) -> LiveSidecar {
         let path = self.path_of(meta.id, FileKind::Filter);
         let expect = self.expected_sidecar(meta);
@@ -192,7 +188,7 @@ impl Storage {
         add(&self.metrics.filters_unavailable, 1);
     }
 
-    /// Removes a file that this store has created. If that fails, the next open removes it.
+    /// Removes a file that this store created. If that fails, the next open removes it.
     pub fn remove_if_there(&self, path: &Path) {
         if self.process.is_current()
             && let Ok(Some(_)) = self.fs.file_len(path)
@@ -202,7 +198,7 @@ impl Storage {
         }
     }
 
-    /// Removes the files of a segment that this store has created and never published. `kind` is that of the
+    /// Removes the files of a segment that this store created and never published. `kind` is the kind of the
     /// segment's file: whoever created it has the number, and so the sidecar.
     pub fn discard(&self, id: FileId, kind: FileKind) {
         let sidecar = id.file_name(FileKind::Filter);

@@ -1,4 +1,4 @@
-//! The names of a store's files, apart from the numbered ones in [`FileKind`].
+//! The names of a store's files, except the numbered ones in [`FileKind`].
 
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode};
@@ -7,28 +7,27 @@ use crate::id::{FileKind, TEMPORARY};
 use crate::manifest::{MANIFEST, MANIFEST_TMP, ManifestState};
 use std::path::{Path, PathBuf};
 
-/// Follows the name of a file that a repair has set aside.
+/// Suffix of a file that a repair has set aside.
 pub(crate) const DAMAGED: &str = ".damaged";
 
-/// The manifest of a clone or a checkpoint that is being made. It is the first file there, and gets its real
-/// name last.
+/// The manifest of an unfinished clone or checkpoint. It is the first file there, and is renamed last.
 pub(crate) const MANIFEST_OF_COPY: &str = "MANIFEST.copy";
 
-/// Whether the directory `path` has a manifest. `names` were listed in it; a writer that replaced its
-/// manifest meanwhile may have hidden the name.
+/// Whether the directory `path` has a manifest. `names` is its listing, from which a writer that just
+/// replaced its manifest may have hidden the name.
 pub(crate) fn has_manifest(fs: &dyn Fs, path: &Path, names: &[String]) -> Result<bool> {
     Ok(names.iter().any(|name| name == MANIFEST) || fs.file_len(&path.join(MANIFEST))?.is_some())
 }
 
-/// Refuses a directory in which a clone or a checkpoint was never completed: any of its segments may be
-/// missing. `names` are those in it.
+/// Refuses a directory with a clone or a checkpoint that was never completed: any of its segments may be
+/// missing. `names` is its listing.
 pub(crate) fn refuse_unfinished_copy(fs: &dyn Fs, path: &Path, names: &[String]) -> Result<()> {
     if !names.iter().any(|name| name == MANIFEST_OF_COPY) || has_manifest(fs, path, names)? {
         return Ok(());
     }
     match fs.lock(&path.join(LOCK), LockMode::Shared) {
         Err(error @ Error::Locked { .. }) => Err(error), // It is being made.
-        _ if has_manifest(fs, path, names)? => Ok(()),   // It was completed before the lock was asked for.
+        _ if has_manifest(fs, path, names)? => Ok(()),   // It was completed before the lock was requested.
         _ => {
             let what =
                 "it is a copy of a store that was never completed: remove the directory and make it again";
@@ -48,17 +47,17 @@ pub(crate) fn is_of_a_store(name: &str) -> bool {
     name == LOCK || name == MANIFEST || is_unfinished(name) || FileKind::parse(name).is_some()
 }
 
-/// The smallest file number above all that are in use or were ever reserved. Numbers of files that would
-/// leave no room are ignored.
+/// The smallest file number above all that are in use or were ever reserved. Ignores files that leave no
+/// room.
 pub(crate) fn next_free_id(state: &ManifestState, names: &[String]) -> u64 {
     let ids = names.iter().filter_map(|name| FileKind::parse(name)).map(|(id, _)| id);
     let seen = ids.filter(|id| id.leaves_room()).map(|id| id.0 + 1).max();
     seen.unwrap_or(1).max(state.next_id.0).max(1)
 }
 
-/// The error for a file whose number no store gives.
+/// The error for a file with a number that no store assigns.
 pub(crate) fn unusual_number(path: PathBuf) -> Error {
-    Error::corruption(path, 0, "no store gives a file such a large number; run `sidebloom repair`")
+    Error::corruption(path, 0, "no store assigns such a large file number; run `sidebloom repair`")
 }
 
 #[cfg(test)]

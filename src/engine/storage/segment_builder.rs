@@ -18,11 +18,11 @@ use crate::segment::{
 use crate::sidecar::Members;
 use std::sync::Arc;
 
-/// A memtable or segment with so many bytes of range tombstones is full. With those of one more batch they
-/// still fit into one block.
+/// A memtable or segment with this many bytes of range tombstones is full. One more batch of them still fits
+/// into one block.
 pub(crate) const RANGE_BYTES_MAX: usize = 32 << 20;
 
-/// Segments that are not published yet. Dropped after an error or a panic, it removes their files.
+/// Unpublished segments. If dropped after an error or a panic, removes their files.
 pub(crate) struct UnpublishedSegments<'a> {
     storage: &'a Storage,
     pub segments: Vec<LiveSegment>,
@@ -45,7 +45,7 @@ impl Drop for UnpublishedSegments<'_> {
     }
 }
 
-/// The files of a segment that is being written. Dropped, it removes them.
+/// The files of a segment that is being written. Removes them if dropped.
 struct UnfinishedSegment<'a> {
     storage: &'a Storage,
     id: FileId,
@@ -58,7 +58,7 @@ impl Drop for UnfinishedSegment<'_> {
     }
 }
 
-/// Call order: `new append+ finish`. Dropped before `finish`, it removes the unfinished files.
+/// Call order: `new append+ finish`. Removes the unfinished files if dropped before `finish`.
 pub(crate) struct SegmentBuilder<'a> {
     storage: &'a Storage,
     unfinished: UnfinishedSegment<'a>,
@@ -70,19 +70,19 @@ pub(crate) struct SegmentBuilder<'a> {
 }
 
 impl<'a> SegmentBuilder<'a> {
-    /// Starts a segment for `level` with the filter that the plan has for it. `None` writes no filter.
+    /// Starts a segment for `level` with the filter that the plan gives it. `None` writes no filter.
     pub fn new(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
         SegmentBuilder::create(storage, FileKind::Segment, level, plan)
     }
 
     /// Starts a segment without a filter that no manifest will name. Its files are removed when the finished
-    /// segment is dropped. A repair or the next open takes it for obsolete.
+    /// segment is dropped. A repair or the next open treats it as obsolete.
     pub fn temporary(storage: &'a Storage) -> Result<Self> {
         SegmentBuilder::create(storage, FileKind::Obsolete, 0, None)
     }
 
-    /// Starts a segment whose rows get their number when it is published. Until then it has the name of an
-    /// obsolete one, as above.
+    /// Starts a segment whose rows get their sequence number at publication. Until then it has an obsolete
+    /// segment's name, as above.
     pub fn unnumbered(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
         SegmentBuilder::create(storage, FileKind::Obsolete, level, plan)
     }
@@ -94,15 +94,14 @@ impl<'a> SegmentBuilder<'a> {
             WriterOptions { block_bytes: options.block_bytes, compression: options.compression };
         let path = storage.path_of(id, kind);
         let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
-        // Only now: a file that had the name before is somebody else's.
+        // Only now: an earlier file of that name is somebody else's.
         let unfinished = UnfinishedSegment { storage, id, kind };
         let filter = plan.map(|plan| plan.choose(level, id));
         let (members, ranges) = (storage.members(), RangeTombstones::default());
         Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
     }
 
-    /// Counts range tombstones that begin before the next entry. Those that are not counted count as behind
-    /// the last one.
+    /// Counts range tombstones that begin before the next entry. Others count as after the last entry.
     pub fn pass_ranges(&mut self, count: u64) {
         self.writer.pass_ranges(count);
     }
@@ -115,8 +114,8 @@ impl<'a> SegmentBuilder<'a> {
         Ok(())
     }
 
-    /// Sets the range tombstones. If the segment has no entry, adds a tombstone of the first deleted key,
-    /// since every segment has one.
+    /// Sets the range tombstones. Every segment has an entry, so if there is none, adds a tombstone of the
+    /// first deleted key.
     pub fn set_ranges(&mut self, ranges: RangeTombstones) -> Result<()> {
         if let Some((start, _, seq)) = ranges.ranges().next().filter(|_| self.is_empty()) {
             self.append(start, seq, EntryKind::Tombstone, &[])?;
@@ -151,7 +150,7 @@ impl<'a> SegmentBuilder<'a> {
         Ok(self.finish_with(SegmentWriter::finish, SegmentSummary::clone, file)?.0)
     }
 
-    /// [`finish`](Self::finish), but for the number of its rows, which were appended with sequence number 0.
+    /// [`finish`](Self::finish), except the number of its rows, which were appended with sequence number 0.
     pub fn finish_unnumbered(self) -> Result<(LiveSegment, UnnumberedSegment)> {
         self.finish_with(SegmentWriter::finish_unnumbered, |of| of.summary.clone(), SegmentFile::new)
     }
@@ -173,7 +172,7 @@ impl<'a> SegmentBuilder<'a> {
     }
 }
 
-/// Writes a memtable as a segment of level 0, beside the segments in `live`. `None` if it is empty.
+/// Writes a memtable as a level-0 segment, next to the segments in `live`. `None` if it is empty.
 pub(crate) fn build_level0(
     storage: &Storage,
     table: &Memtable,

@@ -1,5 +1,4 @@
-//! The background threads. Each takes the most urgent task, or sleeps. `failure.rs` decides what an error or
-//! a panic means.
+//! The background threads. Each runs the most urgent task or sleeps. `failure.rs` handles errors and panics.
 
 pub(crate) mod queue;
 mod schedule;
@@ -11,7 +10,7 @@ use crate::error::{Error, IoOp, Result};
 use crate::sync::{self, JoinHandle};
 use std::sync::Arc;
 
-/// How nice the background thread of a follower is.
+/// The nice value of a follower's background thread.
 #[cfg(target_os = "linux")]
 const BEHIND: i32 = 10;
 
@@ -39,7 +38,7 @@ fn spawn_one(engine: &Arc<Engine>, name: String, work: fn(&Engine)) -> Result<Jo
 
 impl Engine {
     fn work_until_closed(&self) {
-        // Freeing memtables and verifying filters must not hold up the thread that follows: with eight
+        // Freeing memtables and verifying filters must not delay the thread that follows: with eight
         // followers on two cores, the longest lag fell from 250 to 100 ms
         // (`cargo run --release --example followers`).
         #[cfg(target_os = "linux")]

@@ -1,9 +1,8 @@
-//! A queue that grows and shrinks by pieces, so that no step under a lock takes the longer the more waits in
-//! it.
+//! A queue that grows and shrinks in pieces, so a step under a lock takes the same time at any length.
 
 use std::collections::VecDeque;
 
-/// How many are in one piece of memory.
+/// Items per piece of memory.
 const PIECE_LEN: usize = 1024;
 
 /// First in, first out.
@@ -30,7 +29,7 @@ impl<T> Queue<T> {
         }
     }
 
-    /// Moves what is in another queue to the end of this one.
+    /// Moves the contents of another queue to the end of this one.
     pub fn append(&mut self, mut more: Queue<T>) {
         self.pieces.append(&mut more.pieces);
     }

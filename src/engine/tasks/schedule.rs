@@ -1,4 +1,4 @@
-//! Which task is next.
+//! Chooses the next task.
 
 use super::task::BackgroundTask;
 use crate::engine::Engine;
@@ -37,7 +37,7 @@ impl Engine {
                         return Some(task);
                     }
                     control = self.shared.control.lock();
-                    continue; // Something may have happened meanwhile.
+                    continue; // Something may have happened since.
                 }
             }
             let mut later = self.until_next_task(&control, now, until_idle);
@@ -49,8 +49,7 @@ impl Engine {
         }
     }
 
-    /// Whether a thread is free for a compaction. One stays free, so that no flush waits for a long
-    /// compaction.
+    /// Whether a thread is free for a compaction. One stays free, so no flush waits for a long compaction.
     fn may_compact(&self, control: &Control, now: Instant) -> bool {
         let spare = self.shared.storage.options.background_threads - 1;
         !self.shared.has_failed()
@@ -123,14 +122,14 @@ impl Engine {
         let retries = [&control.flushes.retries, &control.compactions.retries, &control.sidecars.retries];
         let pauses = retries.map(|retries| retries.pause(now));
         let pauses: Vec<Duration> = pauses.into_iter().filter(|pause| !pause.is_zero()).collect();
-        // There may be something to do that waits for that.
+        // Something may be waiting for that.
         let may_compact = control.compactions.running.is_empty() && !self.shared.storage.options.read_only;
         let idle = (pauses.is_empty() && may_compact && !until_idle.is_zero()).then_some(until_idle);
         let tombstones = control.until_tombstone_flush(now);
         checks.into_iter().flatten().chain(pauses).chain(idle).chain(tombstones).chain(leftovers).min()
     }
 
-    /// The most urgent compaction, which is reserved, or else a filter to replace.
+    /// The most urgent compaction, already reserved, or else a filter to replace.
     fn look_for_work(&self) -> Option<BackgroundTask> {
         let may_compact = |control: &Control| !control.closing && self.may_compact(control, Instant::now());
         match self.compactor.next(may_compact) {

@@ -10,7 +10,7 @@ use crate::memtable::Memtable;
 use crate::sync::Instant;
 use std::sync::Arc;
 
-/// A unit of background work. The variants are in order of urgency.
+/// A unit of background work. Variants are in order of urgency.
 pub(super) enum BackgroundTask {
     UnmapCold,
     RemoveLeftovers,
@@ -21,7 +21,7 @@ pub(super) enum BackgroundTask {
     Flush(Arc<Memtable>, FileId),
     /// Hands a memtable with many tombstones over to a flush.
     RotateTombstones,
-    /// Checks the sidecar of a segment, and has those of others read meanwhile.
+    /// Checks a segment's sidecar, and has others read ahead.
     CheckSidecar(Arc<SegmentMeta>, Vec<Arc<SegmentMeta>>),
     WarmIndex(Arc<SegmentMeta>),
     Compact(Compaction),
@@ -46,8 +46,8 @@ impl BackgroundTask {
         }
     }
 
-    /// Lets go of what a finished task was about. That may remove files, so it comes before whoever waits for
-    /// the task hears of its end.
+    /// Drops what a finished task worked on. That may remove files, so it happens before waiters learn that
+    /// the task has ended.
     pub fn let_go(&mut self) {
         if let BackgroundTask::Compact(compaction) = self {
             compaction.let_go();
@@ -68,7 +68,7 @@ impl BackgroundTask {
                 control.flushes.tombstones =
                     if again { TombstoneFlush::Due(Instant::now()) } else { TombstoneFlush::NotNeeded };
             }
-            // It is due again: the next memtable has many, too, or the log was locked.
+            // Due again: the next memtable has many, too, or the log was locked.
             BackgroundTask::RotateTombstones => {}
             BackgroundTask::RemoveLeftovers | BackgroundTask::FreeMemtables => {}
             BackgroundTask::QueueBadSidecars

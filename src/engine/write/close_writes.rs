@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::sync::lock;
 
 impl Writer {
-    /// Makes everything durable: in the log if little is in memory, in segments otherwise.
+    /// Makes everything durable: in the log if little is in memory, otherwise in segments.
     pub fn sync_or_flush(&self) -> Result<()> {
         let mut log = lock(&self.log);
         if matches!(&*log, Log::Inherited(_)) {

@@ -1,10 +1,9 @@
 //! The write path: group commit to the log, then the memtable, then the visible sequence number.
 //!
-//! 1. A writer queues its batch and waits for the `log` lock. Whoever gets it commits a group of queued
-//!    batches; the other writers of the group find their result.
+//! 1. A writer queues its batch and waits for the `log` lock. The writer that gets it commits a group of
+//!    queued batches; the others in the group find their result.
 //! 2. The group is appended to the log at once, with one fdatasync if any batch asks for it.
-//! 3. Only then do its entries enter the memtable, and the visible sequence number moves past the whole group
-//!    at once.
+//! 3. Only then do its entries enter the memtable. The visible sequence number moves past the group at once.
 
 use super::Writer;
 use super::log::{ActiveLog, EncodedBatch, Log, QueuedBatch, apply};
@@ -48,7 +47,7 @@ impl Writer {
             if let Some(result) = lock(&mine.result).take() {
                 return result;
             }
-            // If the thread that took this batch has panicked, there is no result.
+            // If the thread that took this batch panicked, there is no result.
             self.shared.check_writable()?;
             let group = self.take_group();
             let mut batches: Vec<_> = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
@@ -130,8 +129,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compaction or
-    /// flushing cannot keep up.
+    /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compactions or
+    /// flushes cannot keep up.
     fn make_room(&self, log: &mut ActiveLog, bytes: usize) -> Result<()> {
         let level0 = self.shared.view().live.levels()[0].segments().len();
         // Even with room in the memtable: a process that never runs long enough to fill it would add a

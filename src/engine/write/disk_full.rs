@@ -5,8 +5,8 @@
 //! 2. Every acknowledged write is in a memtable. The next write starts a new log and hands the memtable to a
 //!    background thread.
 //! 3. Once that memtable is flushed, the manifest's floor is at the new log, and writes resume. A crash
-//!    before that finds the old log, perhaps with the failed group, and an empty new one. After it, the old
-//!    log no longer matters.
+//!    before that leaves the old log, perhaps with the failed group, and an empty new one. After that, the
+//!    old log no longer matters.
 
 use super::Writer;
 use super::log::{ActiveLog, LogHealth};

@@ -1,11 +1,11 @@
-//! The start of a log, which replaces those of earlier opens: at the first write after a clean close, within
-//! the open otherwise.
+//! Starts a log, which replaces those of earlier opens: at the first write after a clean close, otherwise
+//! within the open.
 //!
 //! 1. A new log is created. If little is in memory, its batches are copied into the log and synced, and the
-//!    memtable stays in use. Otherwise the memtable becomes a segment of level 0. So a store that is opened
-//!    often and briefly gains no segment each time.
+//!    memtable stays in use. Otherwise the memtable becomes a level-0 segment. So a store that is opened
+//!    often and briefly does not gain a segment each time.
 //! 2. One manifest edit adds that segment, moves the log floor to the new log and reserves the file numbers
-//!    seen. Before its first edit the manifest is rewritten: what was read from it may not be durable.
+//!    seen. The manifest is rewritten before its first edit, since what was read from it may not be durable.
 //! 3. Unknown files are removed: outputs that were never published, logs below the floor, orphaned sidecars.
 //!
 //! A crash before the edit leaves the old manifest and the old logs. The new log may already exist; a replay
@@ -57,15 +57,14 @@ impl Writer {
                 Ok(ActiveLog::new(writer, id, memtable, inherited.next_seq))
             }
             Err(error) => {
-                // Sound, but the manifest may name it or not: the next attempt uses it, so none is left
-                // behind.
+                // Intact, but the manifest may or may not name it: the next attempt uses it.
                 inherited.replacement = Some((id, writer));
                 Err(error)
             }
         }
     }
 
-    /// Creates the new log with the batches that it takes over.
+    /// Creates the new log with the batches carried over.
     fn create_replacement(&self, inherited: &InheritedLogs) -> Result<(FileId, LogWriter)> {
         let storage = &self.shared.storage;
         let id = storage.take_id();
@@ -83,7 +82,7 @@ impl Writer {
             .map_err(|e| self.shared.fail(e))
     }
 
-    /// Moves the manifest to the new log. Returns the memtable that goes with it.
+    /// Moves the manifest to the new log. Returns the memtable that belongs to it.
     fn publish_replacement(
         &self,
         inherited: &mut InheritedLogs,
@@ -123,8 +122,7 @@ impl Writer {
 
     /// Removes the files that the manifest no longer needs.
     fn remove_unknown(&self, inherited: &InheritedLogs) {
-        // Another process may have read a later version than this one has found: an edit that never reached
-        // the disk.
+        // Another process may have read a later version than this one found: an edit that was never synced.
         let version = self.publisher.with_state(|state| state.next_id.0).unwrap_or(u64::MAX);
         for name in &inherited.obsolete {
             tracing::info!(name, "removing an unknown file");
@@ -140,8 +138,7 @@ impl Writer {
     }
 }
 
-/// Copies the batches of earlier logs into a new one, with the gaps that a repair left between them, and
-/// syncs it.
+/// Copies the batches of earlier logs into a new one, with the gaps that a repair left, and syncs it.
 fn carry_over(writer: &mut LogWriter, batches: &[(Seq, Bytes, u32)], next_seq: Seq) -> Result<()> {
     for consecutive in batches.chunk_by(|(seq, _, count), (next, _, _)| seq + Seq::from(*count) == *next) {
         let records = consecutive.iter().map(|(seq, payload, count)| LogRecord {

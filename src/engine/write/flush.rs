@@ -15,12 +15,11 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// How long a memtable with tombstones waits if the log is locked when it is its turn.
+/// How long a memtable with tombstones waits if the log is locked when it is due.
 const LOCKED_PAUSE: Duration = Duration::from_millis(20);
 
 impl Writer {
-    /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log that is still needed
-    /// afterwards.
+    /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log needed after this.
     pub fn flush_one(&self, table: &Arc<Memtable>, next_log: FileId) -> Result<()> {
         self.shared.check_writable()?;
         let policy = self.filters.policy();
@@ -37,9 +36,9 @@ impl Writer {
         })
     }
 
-    /// Has an idle store flush the active memtable, so that a compaction can remove what it deletes: if it
-    /// has many tombstones by now, or if a range that was just deleted covers a whole segment. `tombstones`
-    /// is their number before and after the last write.
+    /// Makes an idle store flush the active memtable, so that a compaction can remove what it deletes: if it
+    /// now has many tombstones, or if a newly deleted range covers a whole segment. `tombstones` is their
+    /// number before and after the last write.
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
         if covers_segment || tombstones.start < TOMBSTONE_STREAK && tombstones.end >= TOMBSTONE_STREAK {
             self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
@@ -47,8 +46,8 @@ impl Writer {
         }
     }
 
-    /// Hands the active memtable to a flush, unless that was done meanwhile. Tries again later if the log is
-    /// locked: who holds it may wait for a flush, and so for this thread.
+    /// Hands the active memtable to a flush, unless that has been done. Tries again later if the log is
+    /// locked: its holder may wait for a flush, and so for this thread.
     pub fn rotate_tombstones(&self) -> Result<()> {
         let Some(mut log) = try_lock(&self.log) else {
             self.shared.control.lock().flushes.tombstones =
@@ -93,7 +92,7 @@ mod tests {
     use crate::Options;
     use crate::support::{eventually, fast_dir};
 
-    /// A write that stalls and an ingest both lock the log while they wait for a flush.
+    /// A stalled write and an ingest both hold the log while they wait for a flush.
     #[test]
     fn i7_a_flush_never_waits_for_who_holds_the_log() {
         let dir = fast_dir();

@@ -1,4 +1,4 @@
-//! The log of a store, before its first write and after it, and the queue of batches in front of it.
+//! The log of a store, before and after its first write, and the queue of batches in front of it.
 
 use crate::engine::storage::Storage;
 use crate::error::Result;
@@ -52,7 +52,7 @@ pub(crate) struct ActiveLog {
     pub memtable: Arc<Memtable>,
     pub next_seq: Seq,
     pub arena: Arena,
-    /// Slowdown that writers have not slept yet.
+    /// Delay that writers owe and have not slept yet.
     pub sleep_debt: Duration,
     pub health: LogHealth,
 }
@@ -81,8 +81,8 @@ pub(crate) enum LogHealth {
     AwaitingFlush,
 }
 
-/// Storage for the entries of memtables: chunks that many batches share. With an allocation per batch, each
-/// would be freed by another thread than the one that allocated it, at the cost of the allocator's lock.
+/// Storage for memtable entries: chunks that many batches share. With one allocation per batch, each would be
+/// freed by a thread other than the one that allocated it, at the cost of the allocator's lock.
 #[derive(Default)]
 pub(crate) struct Arena {
     chunk: BytesMut,
@@ -118,7 +118,7 @@ pub(crate) struct QueuedBatch {
     pub bytes: usize,
     /// Taken by the thread that commits the group.
     pub batch: Mutex<Option<EncodedBatch>>,
-    /// Set once the group was committed, or failed.
+    /// Set once the group was committed or failed.
     pub result: Mutex<Option<Result<()>>>,
 }
 
@@ -128,8 +128,8 @@ impl QueuedBatch {
     }
 }
 
-/// Inserts the operations of a batch into a memtable, numbered from `first_seq`. Calls `on_range` with start
-/// and end of each deleted range.
+/// Inserts the operations of a batch into a memtable, numbered from `first_seq`. Calls `on_range` with the
+/// start and end of each deleted range.
 pub(crate) fn apply(
     table: &Memtable,
     storage: &Storage,

@@ -17,7 +17,7 @@ use super::shared::Shared;
 use crate::sync::Mutex;
 use std::sync::Arc;
 
-/// The one who writes the log and the memtables.
+/// Writes the log and the memtables.
 pub(crate) struct Writer {
     shared: Arc<Shared>,
     publisher: Arc<Publisher>,

@@ -1,4 +1,4 @@
-//! One log after another: each memtable has a log of its own, and a log that has failed is replaced.
+//! Changes of log: each memtable has its own log, and a failed log is replaced.
 
 use super::Writer;
 use super::log::{ActiveLog, LogHealth};
@@ -48,8 +48,8 @@ impl Writer {
         Ok(())
     }
 
-    /// Keeps a log that another one has replaced for the next sync. After a failure, neither that log nor
-    /// earlier ones are synced: their writes are flushed before the new log takes any.
+    /// Keeps a replaced log for the next sync. After a failure, neither that log nor earlier ones are synced:
+    /// their writes are flushed before the new log takes any.
     pub fn retire(&self, log: &mut ActiveLog, earlier: (FileId, wal::LogWriter)) {
         self.publisher.unsynced().push(earlier);
         if log.health == LogHealth::Failed {

@@ -1,4 +1,4 @@
-//! Writers wait when flushes and compactions cannot keep up.
+//! Write stalls: writers wait when flushes and compactions cannot keep up.
 
 use super::Writer;
 use super::log::ActiveLog;
@@ -13,11 +13,10 @@ use std::time::Duration;
 
 /// How many full memtables may wait for a flush, or be in one, before writers stall.
 pub(crate) const MEMTABLES_WAITING_MAX: usize = 2;
-/// The number of segments in level 0 at which writers are slowed down, and at which they stall. RocksDB's
-/// defaults.
+/// The numbers of level-0 segments at which writers slow down and stall. RocksDB's defaults.
 pub(crate) const LEVEL0_SLOWDOWN: usize = 20;
 const LEVEL0_STOP: usize = 36;
-/// A stall that takes longer is worth a line in the log.
+/// A longer stall is worth a line in the log.
 const NOTE_STALL_AFTER: Duration = Duration::from_secs(1);
 /// The write rate at the slowdown threshold. It falls linearly to an eighth of this at the stop threshold.
 const SLOWDOWN_BYTES_PER_SEC: u64 = 64 << 20;
@@ -34,8 +33,7 @@ impl Writer {
             >= LEVEL0_STOP.max(self.shared.storage.options.level0_trigger)
     }
 
-    /// Stalls the writer until `wanted` returns `None`. If that takes a while, the log of the program says
-    /// what it waits for.
+    /// Stalls the writer until `wanted` returns `None`. If that takes a while, logs what it waits for.
     pub(super) fn stall(&self, mut wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
         let stalled = Instant::now();
         let mut waiting = |control: &mut Control| {

@@ -52,8 +52,7 @@ fn segment_of(max_seq: u64, level: u8) -> SegmentMeta {
     meta
 }
 
-/// A sequence of valid edits: number n adds segment n and sometimes removes one or moves one to another
-/// level.
+/// A sequence of valid edits: edit n adds segment n, and sometimes removes one or moves one to another level.
 fn edit(n: u64) -> Edit {
     let mut edit = Edit { added: vec![segment(n)], ..Edit::default() };
     match n % 3 {
@@ -162,7 +161,7 @@ fn the_next_file_number_is_beyond_every_segment_and_never_goes_down() {
     assert_eq!(state.next_id, FileId(20));
 }
 
-/// A manifest cut at any byte gives the edits before the cut, and is whole again once it is rewritten.
+/// A manifest cut at any byte gives the edits before the cut, and is intact once rewritten.
 #[test]
 fn i4_a_manifest_cut_at_any_byte_gives_the_edits_before_the_cut() {
     let fs = disk();
@@ -285,7 +284,7 @@ fn i4_a_crash_keeps_acknowledged_edits_and_at_most_one_more() {
                 state == acknowledged || Some(&state) == unknown.as_ref(),
                 "stop {stop}, {crash:?} {seed}"
             );
-            // Once it is rewritten, a power cut does not revert what a process has seen.
+            // Once rewritten, a power cut does not revert what a process has seen.
             let (mut manifest, state) = Manifest::open(Arc::new(found.clone()), Path::new("db")).unwrap();
             manifest.rewrite(&state).unwrap();
             let again = found.crash(Crash::Power, seed);

@@ -1,12 +1,12 @@
-//! What no reader takes, no writer writes.
+//! No writer writes what no reader accepts.
 
 use super::*;
 use crate::key::MAX_SEQ;
 use crate::manifest::format::{encode_payload, frame};
 use proptest::sample::select;
 
-/// A segment on an invalid level would be in no live set, and its keys would be missing without an error. A
-/// log floor that no file has reached would have the next log below it.
+/// A segment on an invalid level would be in no live set, and its keys would be missing without an error. If
+/// no file had reached the log floor, the next log would be below it.
 #[test]
 fn i6_impossible_levels_numbers_and_floors_are_refused() {
     let with = |edit: Edit| {

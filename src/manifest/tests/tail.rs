@@ -1,4 +1,4 @@
-//! A reader of what was appended agrees with a reader of the whole manifest.
+//! A reader of appended edits agrees with a reader of the whole manifest.
 
 use super::*;
 use crate::fs::Fs;
@@ -22,7 +22,7 @@ fn edits_that_were_read_are_not_read_again() {
     let mut file = shorter.append(Path::new("db/MANIFEST")).unwrap();
     file.append(&whole[before..lens[19]]).unwrap();
     assert!(read(&mut tail, &shorter).unwrap() == states[19]);
-    // An edit that is cut short is not there yet.
+    // An edit that is cut short does not exist yet.
     for at in lens[19]..lens[20] {
         file.append(&whole[at..=at]).unwrap();
         let edits = if at + 1 < lens[20] { 19 } else { 20 };
@@ -30,7 +30,7 @@ fn edits_that_were_read_are_not_read_again() {
     }
 }
 
-/// Writers append, die within an edit, and replace the file by one that has its number.
+/// Writers append, die within an edit, and replace the file with one that has its number.
 #[test]
 fn a_tail_says_what_a_reader_of_the_whole_manifest_says() {
     for seed in 0..200 {
@@ -43,7 +43,7 @@ fn a_tail_says_what_a_reader_of_the_whole_manifest_says() {
             match rng.below(8) {
                 0 => manifest = open(&state).unwrap(), // Another writer, after a crash that lost nothing.
                 1 => {
-                    // It has not seen the last edits: the one before it could not sync them.
+                    // It has not seen the last edits: the previous writer could not sync them.
                     (n, state) = (0, ManifestState::new(HEADER));
                     state.next_id = FileId(1 + rng.below(3));
                     manifest = open(&state).unwrap();

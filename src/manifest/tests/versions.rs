@@ -1,4 +1,4 @@
-//! Manifests of other versions are named as such.
+//! Errors name manifests of other versions as such.
 
 use super::*;
 use crate::fs::Fs;
@@ -27,7 +27,7 @@ fn a_manifest_of_the_version_before_is_named() {
     );
 }
 
-/// So no edit of this version follows those of an earlier one.
+/// So no edit of this version comes after those of an earlier one.
 #[test]
 fn i14_a_manifest_that_was_opened_is_replaced_before_the_first_edit() {
     let (fs, dir) = (SimFs::new(), Path::new("db"));
@@ -45,7 +45,7 @@ fn i14_a_manifest_that_was_opened_is_replaced_before_the_first_edit() {
     assert_eq!(open().1, state);
 }
 
-/// A hash code, and the kind of a field in an edit. Code 2 and field 0 are those of no version.
+/// A hash code, and the kind of a field in an edit. Code 2 and field 0 belong to no version.
 #[test]
 fn i6_a_hash_or_a_field_of_a_newer_version_is_named_and_is_no_damage() {
     let sealed = |code: u32| {

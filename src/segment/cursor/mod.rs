@@ -16,8 +16,7 @@ use std::sync::Arc;
 /// The value of `current` when the cursor is at no entry.
 const NOWHERE: usize = usize::MAX;
 
-/// A walk of [`Access::Range`] is long beyond so many bytes of blocks: about as much as the largest
-/// read-ahead.
+/// A walk of [`Access::Range`] is long beyond this many bytes of blocks: about the largest read-ahead.
 const LONG_WALK_BYTES: u64 = 256 << 10;
 
 /// Walks the entries of a segment: `(advance access*)*`. Three ranges hold what is left, from index
@@ -38,7 +37,7 @@ pub struct SegmentCursor {
     /// Entries were stepped over since the last look ahead.
     skips: bool,
     rows: Rows,
-    /// The number of the rows' block in `partition`; [`NOWHERE`] when they are of none.
+    /// The number of the rows' block in `partition`; [`NOWHERE`] if they belong to none.
     block_at: usize,
     left: Range<usize>,
     current: usize,
@@ -97,12 +96,12 @@ impl SegmentCursor {
         Ok(true)
     }
 
-    /// Bytes of the blocks that it has come to.
+    /// Bytes of the blocks entered so far.
     pub fn walked(&self) -> u64 {
         self.walked
     }
 
-    /// The walk came from other segments, in which it came to blocks of so many bytes.
+    /// Counts the bytes of blocks that the walk has entered in other segments.
     pub fn add_walked(&mut self, bytes: u64) {
         self.walked += bytes;
     }
@@ -128,7 +127,7 @@ impl SegmentCursor {
         self.current = step(self.direction, &mut self.left).unwrap_or(NOWHERE);
     }
 
-    /// How many of the next `most` entries of the block are known to be puts without a look at each: all of
+    /// How many of the next `most` entries of the block are known to be puts without checking each: all of
     /// them, or none in a block with tombstones.
     #[inline]
     pub fn puts_ahead(&self, most: usize) -> usize {
@@ -176,8 +175,8 @@ impl SegmentCursor {
         self.rows.to_value(self.current)
     }
 
-    /// Starts another walk, in this segment or another one, as [`Segment::cursor`] does. Uses again what it
-    /// has in memory: the block if the walk starts in it, the index partition, and the buffer of its reads.
+    /// Starts another walk, in this segment or another one, as [`Segment::cursor`] does. Reuses what it has
+    /// in memory: the block if the walk starts in it, the index partition, and the read buffer.
     pub fn restart(
         &mut self,
         segment: Arc<Segment>,
@@ -213,8 +212,7 @@ impl SegmentCursor {
         self.place_of(start).map_or(Ok(()), |(key, after)| self.seek(key, after))
     }
 
-    /// The key of a bound, and whether the walk starts directly after it; otherwise it starts directly before
-    /// it.
+    /// The key of a bound, and whether the walk starts directly after it; otherwise directly before it.
     fn place_of<'a>(&self, start: Bound<&'a [u8]>) -> Option<(&'a [u8], bool)> {
         match start {
             Bound::Unbounded => None,
@@ -341,8 +339,8 @@ impl SegmentCursor {
         Ok(())
     }
 
-    /// Looks the next block of the partition up in the cache, and prefetches it if its values are going to be
-    /// read: the misses then overlap with the use of the rows of this block.
+    /// Looks up the next block of the partition in the cache, and prefetches it if its values will be read:
+    /// the misses then overlap with the use of this block's rows.
     fn look_ahead(&mut self) {
         let skips = std::mem::take(&mut self.skips);
         let Some(partition) = self.partition.as_ref().filter(|_| self.access.is_range()) else { return };

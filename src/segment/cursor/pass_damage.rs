@@ -1,12 +1,12 @@
-//! Going on behind what cannot be read.
+//! Continues past what cannot be read.
 
 use super::{SegmentCursor, Stop, beyond};
 use crate::error::{Error, Result};
 use crate::segment::damaged_blocks::DamagedBlocks;
 
 impl SegmentCursor {
-    /// After an error, goes on with the next [`advance`](Self::advance) behind what cannot be read. Returns
-    /// that; or the error, if it is not about a block.
+    /// After an error, makes the next [`advance`](Self::advance) continue past what cannot be read. Returns
+    /// that, or the error if it is not about a block.
     pub fn pass_damage(&mut self, error: Error) -> Result<DamagedBlocks> {
         let Some(Stop { partition, block }) = self.stop.take() else { return Err(error) };
         let top = &self.segment.top;

@@ -1,5 +1,4 @@
-//! Data blocks by themselves: searches agree with the plain list of entries, and no nonsense gets past
-//! `parse`.
+//! Data blocks by themselves: searches agree with the plain list of entries, and `parse` accepts no nonsense.
 
 use super::*;
 use crate::key::{MAX_KEY_BYTES, common_prefix};
@@ -106,8 +105,7 @@ fn i6_blocks_of_any_other_length_or_with_absurd_fields_are_refused() {
     }
 }
 
-/// All entries share one prefix, which is stored once: without a limit, a small block could ask for gigabytes
-/// of keys.
+/// All entries share one prefix, stored once: without a limit, a small block could ask for gigabytes of keys.
 #[test]
 fn i6_a_block_with_keys_over_the_size_limit_is_refused() {
     let block = |key: usize| {

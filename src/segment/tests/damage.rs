@@ -120,7 +120,7 @@ fn i6_a_file_that_shrinks_while_open_gives_errors() {
     }
 }
 
-/// Blocks of one length, so that only their location tells them apart.
+/// Blocks of one length, so that only their location distinguishes them.
 #[test]
 fn i6_a_sound_block_in_the_wrong_place_is_refused() {
     let model: Model = (0..40u8).map(|i| (vec![i; 3], put(1, [i; 50]))).collect();

@@ -1,5 +1,5 @@
 //! The format is frozen: `fixtures/golden/segment.bin`, with the meaning of each byte in `segment.hex`. Only
-//! `UPDATE_GOLDEN=1` rewrites them, and that means a new format version.
+//! `UPDATE_GOLDEN=1` rewrites them, which means a new format version.
 
 use super::*;
 use crate::codec::{Decoder, uint_at};
@@ -11,7 +11,7 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
 }
 
-/// Three data blocks, one of keys and values of one length; a tombstone, the empty key, a value larger than a
+/// Three blocks, one with fixed-length keys and values; a tombstone, the empty key, a value larger than a
 /// block.
 fn model() -> Model {
     let mut model: Model =
@@ -22,7 +22,7 @@ fn model() -> Model {
     model
 }
 
-/// Two ranges, of which one has two parts, and one without an end.
+/// Two ranges, one of them in two parts, and one without an end.
 fn deleted() -> RangeTombstones {
     ranges(&[("artist:b", "artist:f", 900), ("artist:d", "artist:g", 1200), ("u", "", 5)])
 }
@@ -95,7 +95,7 @@ impl<'a> Dump<'a> {
         self.take(8, &format!("{what} {value}"));
     }
 
-    /// Dumps several varints as one field, one for each name.
+    /// Dumps several varints as one field, one per name.
     fn varints<const N: usize>(&mut self, names: [&str; N]) -> [usize; N] {
         let mut ahead = self.fields;
         let values = names.map(|_| ahead.length().unwrap());
@@ -124,7 +124,7 @@ impl<'a> Dump<'a> {
         value as usize
     }
 
-    /// The ends of some parts, or the one length of all. Returns their lengths.
+    /// The ends of some parts, or their common length. Returns their lengths.
     fn ends(&mut self, what: &str, count: u32, len: u32, width: u8) -> Vec<usize> {
         let ends: Vec<usize> =
             (0..count as usize)

@@ -61,7 +61,7 @@ fn write(
     writer.finish()
 }
 
-/// The range tombstones of these ranges; an empty end stands for none.
+/// The range tombstones of these ranges; an empty end means none.
 fn ranges(of: &[(&'static str, &'static str, Seq)]) -> RangeTombstones {
     let end = |end: &'static str| (!end.is_empty()).then(|| end.as_bytes().into());
     let each = of.iter().map(|(from, to, seq)| RangeTombstones::of(from.as_bytes().into(), end(to), *seq));

@@ -8,7 +8,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 
 /// Keys of few letters, so that they share prefixes, are prefixes of one another, and differ by one byte from
-/// what is looked up.
+/// the key looked up.
 fn key() -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![
         8 => vec(prop_oneof![Just(0u8), Just(b'a'), Just(b'b'), Just(0xff)], 0..10),
@@ -74,8 +74,7 @@ proptest! {
         prop_assert_eq!(segment.summary(), summary);
     }
 
-    /// Looks up every string of up to five letters: neighbors of every kind around every key, most of them
-    /// absent.
+    /// Looks up every string of up to five letters: neighbours of every kind around every key, mostly absent.
     #[test]
     fn get_finds_exactly_the_keys_that_are_there(chosen in proptest::sample::subsequence(words(), 1..63)) {
         let model: Model = chosen.iter().enumerate().map(|(i, word)| (word.clone(), put(i as u64, word.clone()))).collect();

@@ -1,12 +1,11 @@
-//! What only a newer version can have written is named as such, and is no damage.
+//! What only a newer version can have written is reported as such, not as damage.
 
 use super::damage::forge;
 use super::*;
 use crate::segment::properties::PropertiesBuilder;
 use format::{BlockHandle, Location, TRAILER_BYTES};
 
-/// The error of a segment with one byte of a block changed, under the right checksum. Reading ends at the
-/// first error.
+/// The error for one changed byte of a block, under the right checksum. Reading ends at the first error.
 fn error_of(path: &Path, sound: &[u8], block: BlockHandle, at: usize, code: u8) -> Error {
     std::fs::write(path, forge(sound, block, at, code)).unwrap();
     let segment = match open(path, 0) {
@@ -62,7 +61,7 @@ fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
     }
 }
 
-/// What may come behind the last property that this version knows. A code of 0 is that of no version.
+/// What may come after the last property that this version knows. Code 0 belongs to no version.
 #[test]
 fn i14_a_property_of_a_newer_version_is_named_and_is_no_damage() {
     let mut counted = PropertiesBuilder::new(STORE, Compression::None);

@@ -7,7 +7,7 @@ use crate::segment::format::FOOTER_BYTES;
 
 const KEYS: u8 = 200;
 
-/// The bytes of a segment of that many rows with this number.
+/// The bytes of a segment with this many rows, all with this number.
 fn bytes_with(number: Seq) -> (Vec<u8>, SegmentSummary) {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("000007.segment");

@@ -56,7 +56,7 @@ fn a_file_that_is_no_segment_costs_a_salvage_a_few_times_its_length() {
 
 #[test]
 fn a_file_full_of_plausible_blocks_costs_a_salvage_a_bounded_effort() {
-    // Each is a header of a data block that is nearly as long as the file.
+    // Each is a header of a data block nearly as long as the file.
     let header: Vec<u8> = [1u32, 0, 10, 900_000, 0, 0, 0].into_iter().flat_map(u32::to_le_bytes).collect();
     let file = header.repeat((1 << 20) / header.len());
     let most = 16 * file.len() as u64 + (4 << 20);

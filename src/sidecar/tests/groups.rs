@@ -64,7 +64,7 @@ fn i1_lines_that_are_gone_deny_nobody_though_their_group_was_believed() {
     }
 }
 
-/// Sound groups from another place, or from an older filter of the segment, are not believed.
+/// Intact groups from another place, or from an older filter of the segment, are not trusted.
 #[test]
 fn i1_sound_groups_of_another_place_or_filter_are_not_believed() {
     for spec in KINDS {

@@ -1,10 +1,10 @@
-//! A sidecar whose lines are a hole of its file.
+//! A sidecar whose lines are a hole in its file.
 
 use super::*;
 use crate::support::{Errno, Fault, OpKind, SimFs};
 use std::path::Path;
 
-/// Lines of 8 GiB: more than a reader may take memory for before it has seen that they match no checksum.
+/// Lines of 8 GiB: a reader must find out that they match no checksum before it takes that much memory.
 const LINES: u64 = 1 << 27;
 
 #[test]
@@ -20,7 +20,7 @@ fn i6_lines_that_are_a_hole_are_refused_at_the_first_group() {
         let fs = SimFs::new();
         fs.write("filter", header.clone());
         fs.lengthen("filter", file_bytes);
-        // No map is to spare, so that a mapped one is read, too.
+        // No map is left, so that a mapped one is also read.
         let maps = Arc::new(Maps::new(Arc::new(fs.clone()), 0, Arc::default()));
         let sidecar = Sidecar::open(&maps, Path::new("filter"), &EXPECT, residency).unwrap();
         fs.fail(Fault { forever: true, ..Fault::once(OpKind::Read, 3).with(Errno::Io) });

@@ -75,7 +75,7 @@ impl Case {
         Sidecar::open(&maps(), &self.path, &EXPECT, residency)
     }
 
-    /// Opens and verifies like a store. No member may be denied at any point, whatever happened to the file.
+    /// Opens and verifies like a store. No member may be denied at all, whatever happened to the file.
     fn used(&self) -> Result<Sidecar, Unusable> {
         for order in [Residency::Pinned, Residency::Mapped] {
             let sidecar = self.open_as(order)?;
@@ -142,7 +142,7 @@ fn what_was_written_is_what_the_accessors_say() {
     assert!((12.0..14.0).contains(&bits_per_key), "{bits_per_key}");
 }
 
-/// The stored rate is that of the filter, and anything but a rate is refused.
+/// The stored rate is the filter's, and anything that is not a rate is refused.
 #[test]
 fn the_stored_rate_is_that_of_the_filter_and_must_be_a_rate() {
     for spec in KINDS {
@@ -211,7 +211,7 @@ fn i1_every_header_byte_is_checked_even_under_a_right_checksum() {
     for spec in KINDS {
         let case = Case::new(spec);
         let whole = case.bytes();
-        // Nothing else depends on `keys` and on the expected rate. The number of lines is checked against the
+        // Nothing else depends on `keys` and the expected rate. The number of lines is checked against the
         // length of the file.
         let checked = (0..HEADER_BYTES - 4).filter(|at| !(24..32).contains(at) && !(104..112).contains(at));
         for at in checked {
@@ -309,7 +309,7 @@ fn a_stand_alone_filter_serves_no_segment() {
     assert!(matches!(refused, Err(Unusable::NotOfThisSegment { .. })));
 }
 
-/// Another version is refused by name; a damaged version field is damage.
+/// Another version is refused as such; a damaged version field is damage.
 #[test]
 fn another_version_is_refused_by_name_a_damaged_one_as_damage() {
     let case = Case::new(BLOOM);

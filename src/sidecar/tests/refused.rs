@@ -1,4 +1,4 @@
-//! What no reader takes, no writer writes.
+//! No writer writes what no reader accepts.
 
 use super::*;
 

@@ -346,7 +346,7 @@ fn a_log_that_repeats_the_one_before_it_goes_on_where_that_ends() {
     );
 }
 
-/// A valid record out of sequence, or with other contents than it says, is corruption.
+/// A valid record out of sequence, or with contents other than it says, is corruption.
 #[test]
 fn i6_a_valid_record_that_is_out_of_place_is_corruption() {
     let log = TestLog::new();

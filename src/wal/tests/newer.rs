@@ -14,7 +14,7 @@ fn with_operation(log: &TestLog, kind: u8) -> Vec<u8> {
     bytes
 }
 
-/// Neither replayed up to it, nor left out of a repair: both would lose what was written.
+/// Neither replayed up to this point nor left out of a repair: both would lose what was written.
 #[test]
 fn i6_an_operation_of_a_newer_version_is_named_by_replay_and_by_salvage() {
     let mut log = TestLog::new();

@@ -1,4 +1,4 @@
-//! A tail reads a growing log as a replay would, whatever it has seen of an append.
+//! A tail reads a growing log as a replay would, no matter what it has seen of an append.
 
 use super::*;
 use crate::fs::Fs;

@@ -1,5 +1,4 @@
-//! The blocked Bloom filter with inserts through shared references: for a memtable, or for a guard's new
-//! keys.
+//! The blocked Bloom filter with inserts through shared references, for a memtable or a guard's new keys.
 
 use super::bits::positions;
 use super::sizing;
@@ -42,8 +41,7 @@ impl AtomicBloom {
         let AtomicLine(words) = &self.lines[line_of(hash, self.lines.len())];
         for p in positions(hash, self.k) {
             let bit = 1 << (p % 64);
-            // The bits of a key that is written again are already set, and a load is far cheaper than a
-            // locked write.
+            // The bits of a rewritten key are already set, and a load is far cheaper than a locked write.
             if words[p / 64].load(Relaxed) & bit == 0 {
                 words[p / 64].fetch_or(bit, Relaxed);
             }
@@ -75,8 +73,8 @@ impl AtomicBloom {
         }
     }
 
-    /// Forgets all keys and gives the memory of a large filter back to the kernel. The filter can be used on.
-    /// A probe meanwhile may return either verdict.
+    /// Forgets all keys and gives the memory of a large filter back to the kernel. The filter stays usable. A
+    /// probe during the call may return either verdict.
     pub fn clear(&self) {
         let zero = zero_pages(&self.lines);
         for (_, AtomicLine(words)) in self.lines.iter().enumerate().filter(|(at, _)| !zero.contains(at)) {

@@ -3,8 +3,7 @@
 /// The most bits that a key may set: the 32-bit lanes of a line.
 pub const MAX_K: u32 = 16;
 
-/// Pairs of odd 16-bit numbers without structure: the first digits of the fraction of π in base 2¹⁶, made
-/// odd.
+/// Pairs of odd 16-bit numbers without structure: the first digits of π's fraction in base 2¹⁶, made odd.
 pub(super) const MULTIPLIERS: [u32; MAX_K as usize] = [
     0x243f_6a89,
     0x85a3_08d3,

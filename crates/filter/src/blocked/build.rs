@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::line::{Line, line_of};
 use crate::lines::Lines;
 
-/// The lines of a filter with `bits_per_key` that holds all hashes, and the best `k` for that size.
+/// The lines of a filter that holds all hashes at `bits_per_key`, and the best `k` for that size.
 pub(crate) fn build(hashes: &[u64], bits_per_key: f64) -> Result<(Lines, u32)> {
     let (mut lines, k) = empty(hashes.len() as u64, bits_per_key)?;
     hashes.iter().for_each(|&hash| insert(&mut lines, hash, k));

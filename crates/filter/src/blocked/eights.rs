@@ -1,4 +1,4 @@
-//! What the vector modules share: testing eight bits at a time.
+//! Tests eight bits at a time; shared by the vector modules.
 
 use super::bits::{MAX_K, MULTIPLIERS};
 
@@ -18,8 +18,7 @@ impl<const K: usize> Padded<K> {
     };
 }
 
-/// Defines `all_set`, compiled with `$features`, around the module's `eight`, which tests the bits of eight
-/// multipliers.
+/// Defines `all_set`, compiled with `$features`, around the module's `eight`, which tests eight bits.
 macro_rules! all_set_by_eights {
     ($features:literal) => {
         #[inline]

@@ -2,7 +2,7 @@
 
 /// Defines the two functions of a [`ProbeFns`](crate::probe_fns::ProbeFns), compiled with `$features`. The
 /// module provides `all_set`, which tells whether all `K` bits of a hash are set in its line. Without any
-/// lines, every hash may have been added.
+/// lines, the answer is "maybe" for every hash.
 macro_rules! entry_points {
     ($($features:literal)?) => {
         /// Whether some of the bits of a hash are not set in its line.

@@ -4,8 +4,7 @@ use super::bits::MAX_K;
 use crate::isa::{Isa, on_isa};
 use crate::probe_fns::ProbeFns;
 
-/// The functions of a module for `k` bits. There are only [`MAX_K`] multipliers, so a larger `k` sets no
-/// further bits.
+/// The functions of a module for `k` bits. There are [`MAX_K`] multipliers; a larger `k` sets no more bits.
 macro_rules! for_k {
     ($module:ident, $k:expr, $($each:literal)*) => {
         match $k {

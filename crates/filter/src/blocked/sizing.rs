@@ -2,8 +2,8 @@
 //!
 //! A line of B = 512 bits gets each of `n` keys with probability 1/lines, and each key sets `k` bits drawn
 //! with replacement. (For many lines, the number of keys in a line is the Poisson load of Putze, Sanders,
-//! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, eq. 3. Here it is binomial, so that
-//! filters of one line are right too.) A probe of an absent key draws `k` bits as well and is a false
+//! Singler, "Cache-, Hash- and Space-Efficient Bloom Filters", 2007, eq. 3. Here it is binomial, which is
+//! also correct for filters of one line.) A probe of an absent key draws `k` bits as well and is a false
 //! positive when all are set.
 //!
 //! The usual inner term (1 − (1 − 1/B)^(ik))^k treats the bits as independent, and is a few per cent low in
@@ -26,8 +26,7 @@ pub const MIN_BITS_PER_KEY: f64 = 2.0;
 /// The most bits per key. With more, the filter is hardly smaller than the keys.
 pub const MAX_BITS_PER_KEY: f64 = 64.0;
 
-/// Rates below this are lost in the rounding of the alternating sum: 2^−53 times its largest binomial, with a
-/// margin.
+/// Lower rates are lost in rounding the alternating sum: 2^−53 times its largest binomial, and a margin.
 const RATE_FLOOR: f64 = 1e-11;
 
 /// The false-positive rate (0 to 1) of `lines` lines that hold `keys` distinct keys with `k` bits each.

@@ -112,7 +112,7 @@ proptest! {
         hashes in proptest::collection::vec(any::<u64>(), 64),
         k in 1..=MAX_K,
     ) {
-        // Dense lines, so that both answers come up for every k.
+        // Dense lines, so that both answers occur for every k.
         let mut dense: Line = line.as_flattened().try_into().unwrap();
         dense.iter_mut().enumerate().for_each(|(i, byte)| *byte |= (fill >> (i % 8 * 8)) as u8);
         hashes.iter().take(8).for_each(|&h| positions(h, k).for_each(|p| dense[p / 8] |= 1 << (p % 8)));

@@ -42,8 +42,7 @@ fn estimate(shape: Shape, ones: u64) -> f64 {
 }
 
 impl Bloom {
-    /// The number of distinct keys, estimated from the bits (Swamidass and Baldi); infinite if all bits are
-    /// set.
+    /// The number of distinct keys, estimated from the bits (Swamidass and Baldi); infinite if all are set.
     pub fn estimated_keys(&self) -> f64 {
         estimate(self.plan.shape, self.ones())
     }

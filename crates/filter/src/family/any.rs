@@ -8,7 +8,7 @@ use crate::{FilterKind, Line, Verdict};
 /// The average number of bits that a query for an absent key reads in a half-full filter.
 const POSITIONS_OF_AN_ABSENT_KEY: usize = 2;
 
-/// A filter of a kind that is known only once it is read ([`receive_filter`](crate::receive_filter)).
+/// A filter whose kind is known only once it is read ([`receive_filter`](crate::receive_filter)).
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum AnyFilter {
@@ -94,8 +94,7 @@ impl AnyFilter {
     /// Adds many keys, in order, prefetching their lines.
     ///
     /// # Errors
-    /// The errors of [`insert`](Self::insert) for the first key that is refused. The keys before it have been
-    /// added.
+    /// The errors of [`insert`](Self::insert) for the first refused key. All keys before it have been added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
         if let AnyFilter::Lines(filter) = self {
             return filter.insert_many(keys);
@@ -107,7 +106,7 @@ impl AnyFilter {
         Ok(())
     }
 
-    /// Takes back one insert of a key. Returns `false` if the key was certainly not there. See
+    /// Removes one insert of a key. Returns `false` if the key was certainly not there. See
     /// [`CountingBloom::remove`].
     ///
     /// # Errors

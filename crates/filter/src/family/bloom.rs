@@ -19,8 +19,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The smallest filter for `keys` keys at a false-positive rate of `fpr`, with the default hash and
-    /// seed 0.
+    /// The smallest filter for `keys` keys at a false-positive rate of `fpr`, with the default hash, seed 0.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not
@@ -69,8 +68,7 @@ pub struct Bloom {
 }
 
 impl Bloom {
-    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with the default hash and
-    /// seed 0.
+    /// An empty filter for `keys` keys at a false-positive rate of `fpr` (0 to 1), with XXH3, seed 0.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`](super::shape::MIN_FPR) or not
@@ -89,7 +87,7 @@ impl Bloom {
         Ok(Bloom { plan, keys: 0, lines: Lines::zeroed(plan.shape.lines())? })
     }
 
-    /// A filter from its stored parts. The number of lines must be that of the shape.
+    /// A filter from its stored parts. The number of lines must match the shape.
     pub(crate) fn from_parts(plan: Plan, keys: u64, lines: Lines) -> Self {
         debug_assert_eq!(plan.shape.lines(), lines.len());
         Bloom { plan, keys, lines }
@@ -157,7 +155,7 @@ impl Bloom {
     }
 }
 
-/// The byte that holds bit `p`. Positions are below the number of bits of the shape, which matches the lines.
+/// The byte that holds bit `p`. Positions are below the shape's number of bits, which matches the lines.
 #[inline]
 fn byte_of(lines: &mut [Line], p: u64) -> &mut u8 {
     &mut lines[(p / LINE_BITS as u64) as usize][(p / 8) as usize % LINE_BYTES]

@@ -1,4 +1,4 @@
-//! The counting Bloom filter: a four-bit counter instead of each bit, so that keys can be removed.
+//! The counting Bloom filter: four-bit counters instead of bits, so that keys can be removed.
 
 use super::bloom::{Bloom, Plan};
 use super::hashing::HashFunction;
@@ -10,7 +10,7 @@ use crate::{LINE_BITS, LINE_BYTES, Line, Lines, Verdict};
 
 /// Bits of a counter.
 const COUNTER_BITS: usize = 4;
-/// A counter at this value stays there, because it no longer knows how many keys it counts.
+/// A counter stays at this value, because it no longer knows how many keys it counts.
 const SATURATED: u8 = 15;
 /// Counters per line.
 pub(crate) const COUNTERS_PER_LINE: u64 = (LINE_BITS / COUNTER_BITS) as u64;
@@ -85,7 +85,7 @@ impl CountingBloom {
         Ok(new)
     }
 
-    /// Takes back one insert of a key. Returns `false`, without a change, if the key was certainly not there.
+    /// Removes one insert of a key. Returns `false`, without a change, if the key was certainly not there.
     ///
     /// Remove only keys that were inserted. Removing a false positive takes counts from other keys, which the
     /// filter may then deny although they are there. The filter cannot detect this. Without the secret key of
@@ -144,8 +144,7 @@ impl CountingBloom {
         self.counters().filter(|&counter| counter > 0).count() as u64
     }
 
-    /// The false-positive rate (0 to 1) of the current counters: the share of nonzero counters to the power
-    /// k.
+    /// The false-positive rate (0 to 1) of the current counters: share of nonzero counters to the power k.
     pub fn fpr(&self) -> f64 {
         (self.ones() as f64 / self.plan.shape.bits() as f64).powi(self.plan.shape.hashes() as i32)
     }
@@ -160,8 +159,7 @@ impl CountingBloom {
     pub fn expected_saturated(&self, keys: u64) -> f64 {
         let m = self.plan.shape.bits() as f64;
         let draws = keys as f64 * f64::from(self.plan.shape.hashes());
-        // Poisson with the same mean, with an error of the order 1/m. Each term is the one before it times
-        // λ/i.
+        // Poisson with the same mean; the error is of order 1/m. Each term is the previous one times λ/i.
         let mean = draws / m;
         let at_limit = (1..=u32::from(SATURATED)).fold((-mean).exp(), |p, i| p * mean / f64::from(i));
         let tail = (1..200u32).scan(at_limit, |p, i| {

@@ -66,8 +66,8 @@ impl HashFunction {
         Ok(HashFunction::SipHash13(key))
     }
 
-    /// XXH3 with a seed from the random numbers of the operating system, so that filters of the same keys err
-    /// independently. The seed is no secret: whoever has the filter has it.
+    /// XXH3 with a seed from the operating system's random numbers, so that filters of the same keys err
+    /// independently. The seed is no secret: anybody who has the filter has it.
     ///
     /// # Errors
     /// [`Error::Io`](crate::Error::Io) if the operating system provides none.

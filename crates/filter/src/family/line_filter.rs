@@ -28,8 +28,8 @@ pub struct LineFilter {
 }
 
 impl LineFilter {
-    /// Builds a filter of all keys, hashed with `hasher` (a number is a seed for XXH3). Building takes 8
-    /// bytes of memory per key besides the filter, and up to 24 for a parity filter.
+    /// Builds a filter of all keys, hashed with `hasher` (a number is a seed for XXH3). In addition to the
+    /// filter, building takes 8 bytes of memory per key, and up to 24 for a parity filter.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for bits per key outside the limits of [`crate::sizing`];
@@ -44,8 +44,7 @@ impl LineFilter {
         LineFilter::from_hashes(spec, &hashes, hasher)
     }
 
-    /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]), and checks that it denies none of
-    /// them.
+    /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]), and checks that it denies none.
     ///
     /// # Errors
     /// The errors of [`LineFilter::build`]; [`Error::SelfCheck`].
@@ -55,9 +54,9 @@ impl LineFilter {
         Ok(LineFilter::from_built(built, hasher.into()))
     }
 
-    /// Builds a parity filter from more hashes than fit in memory. They have been pushed to `hashes`, which
-    /// may keep them on disk. The filter is bit for bit the one built from a slice of the hashes. They stay
-    /// in `hashes`, for a filter of another width.
+    /// Builds a parity filter from more hashes than fit in memory. They were pushed to `hashes`, which may
+    /// keep them on disk. The filter is bit for bit the one built from a slice of the hashes. They stay in
+    /// `hashes`, for a filter of another width.
     ///
     /// # Errors
     /// The errors of [`LineFilter::from_hashes`] and of the sorter.
@@ -118,8 +117,7 @@ impl LineFilter {
     /// Adds many keys, in order, prefetching their lines.
     ///
     /// # Errors
-    /// The errors of [`insert`](Self::insert) for the first key that is refused. The keys before it have been
-    /// added.
+    /// The errors of [`insert`](Self::insert) for the first refused key. All keys before it have been added.
     pub fn insert_many<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Result<()> {
         for keys in keys.chunks(PREFETCH_BATCH) {
             let mut hashes = [0; PREFETCH_BATCH];
@@ -159,8 +157,8 @@ impl LineFilter {
         &self.filter
     }
 
-    /// The number of keys. A parity filter counts distinct keys; a blocked Bloom filter that was built at
-    /// once also counts duplicates.
+    /// The number of keys. A parity filter counts distinct keys; a blocked Bloom filter built at once also
+    /// counts duplicates.
     pub fn keys(&self) -> u64 {
         self.filter.keys
     }
@@ -182,8 +180,7 @@ impl LineFilter {
     }
 }
 
-/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the best `k` falls as the filter
-/// fills.
+/// The most keys for which `k` bits are no worse than `k` − 1, by bisection: the best `k` falls as it fills.
 fn blocked_capacity(lines: u64, k: u32) -> u64 {
     // At 2 bits per key, the minimum, k = 1 is the best.
     let (mut fits, mut full) = (1, (lines * LINE_BITS as u64 / 2).max(2));

@@ -1,5 +1,4 @@
-//! The Bloom family: stand-alone filters that are queried by key. The crate documentation says which to
-//! choose.
+//! The Bloom family: stand-alone filters queried by key. The crate documentation says which to choose.
 //!
 //! A filter of `m` bits sets `k` of them for each of `n` keys (Bloom, "Space/Time Trade-offs in Hash Coding
 //! with Allowable Errors", 1970). [`shape`] has the formulas that relate `m`, `k`, `n` and the false-positive

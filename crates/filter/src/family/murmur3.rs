@@ -57,8 +57,7 @@ mod tests {
         (u128::from(h2) << 64 | u128::from(h1)).to_le_bytes()
     }
 
-    /// SMHasher's `VerificationTest`: keys {}, {0}, {0, 1}, … with seeds 256, 255, …, then the hash of all
-    /// their hashes.
+    /// SMHasher's `VerificationTest`: keys {}, {0}, {0, 1}, … with seeds 256, 255, …, then a hash of those.
     #[test]
     fn smhasher_verification_value_is_the_published_one() {
         let key: Vec<u8> = (0..=255).collect();

@@ -1,4 +1,4 @@
-//! Noisy filters: parts that are often wrong alone, and rarely together.
+//! Noisy filters: parts that are often wrong alone, but rarely together.
 
 use super::bloom::{Bloom, Plan};
 use super::hashing::HashFunction;
@@ -13,7 +13,7 @@ use crate::error::{Error, Result};
 /// be held by different parties, or be published one by one. Together they take as many bits as one filter
 /// with rate qʳ: m grows with −ln p, and −ln qʳ = −r ln q. `examples/noisy_copies.rs` measures it.
 ///
-/// A part is a [`Bloom`] filter, and is stored and sent as one. Whoever builds parts without the others takes
+/// A part is a [`Bloom`] filter, and is stored and sent as one. To build parts without the others, use
 /// [`HashFunction::random`]:
 ///
 /// ```
@@ -32,8 +32,8 @@ use crate::error::{Error, Result};
 /// ```
 ///
 /// What a part does reveal: a key that it denies is certainly not in the list, and a guess that it confirms
-/// has become 1/q times as likely. Parts add up, wherever they come from. No bit is flipped at random, as in
-/// filters with differential privacy: those deny keys of their own.
+/// becomes 1/q times as likely. Parts add up, no matter where they come from. No bit is flipped at random,
+/// unlike in filters with differential privacy, which deny keys of their own.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NoisyBloom {
     parts: Vec<Bloom>,
@@ -61,8 +61,8 @@ impl NoisyBloom {
     /// Combines parts, for example those of several parties.
     ///
     /// # Errors
-    /// [`Error::Mismatch`] if two parts have the same hash: they would err together, and the rates would not
-    /// multiply.
+    /// [`Error::Mismatch`] if two parts have the same hash: they would err together, and their rates would
+    /// not multiply.
     pub fn from_parts(parts: Vec<Bloom>) -> Result<Self> {
         for (i, part) in parts.iter().enumerate() {
             let hash = part.plan.hash;

@@ -2,14 +2,14 @@
 //! "Some practical universal noiseless coding techniques", 1979).
 //!
 //! `n` values, uniform in 0 to n·2^b, are coded as their gaps, the first from 0. A gap is its high part in
-//! unary, as many zero bits and a one, and then its r low bits, lowest first. Bits fill each byte from the
+//! unary (that many zero bits and a one), then its r low bits, lowest first. Bits fill each byte from the
 //! lowest. The last byte is padded with zeros.
 //!
-//! Values are points of a Poisson process of rate 2^−b, rounded down. With r = b − 1, as is used, the high
-//! part of a gap is 2^b (e^2^−b − 1) / (√e − 1) on average: the sum over k ≥ 1 of the probability that the
-//! gap is k·2^r or more. A gap takes that and b bits, b + 1.54 for large b, b + 1.6 for b = 4, and 3 for
-//! b = 1. (b + 1.58 with r = b.) No code takes less than b + 1.44. The high parts add up to less than 2n,
-//! whatever the values are.
+//! Values are points of a Poisson process of rate 2^−b, rounded down. With r = b − 1, which is used here, the
+//! high part of a gap is 2^b (e^2^−b − 1) / (√e − 1) on average: the sum over k ≥ 1 of the probability that
+//! the gap is k·2^r or more. A gap takes that plus b bits: b + 1.54 for large b, b + 1.6 for b = 4, and 3 for
+//! b = 1. With r = b it would be b + 1.58; no code takes less than b + 1.44. The high parts add up to less
+//! than 2n for any values.
 
 use crate::codec::uint_at;
 use std::ops::RangeInclusive;
@@ -45,8 +45,8 @@ pub(super) fn encode(values: &[u64], rate_bits: u32) -> Vec<u8> {
     bits.finish()
 }
 
-/// Decodes `keys` values below keys·2^`rate_bits`, of which `coded` has the length of. `None` if it is no
-/// code of them. Does not check that it is the only one: that there is nothing after the last value.
+/// Decodes `keys` values below keys·2^`rate_bits`; `coded` must have the right length. `None` if it is not a
+/// code of them. Does not check that the code is canonical, with nothing after the last value.
 pub(super) fn decode(coded: &[u8], keys: u64, rate_bits: u32) -> Option<Vec<u64>> {
     if !lengths(keys, rate_bits).contains(&(coded.len() as u64)) {
         return None;
@@ -103,7 +103,7 @@ struct BitReader<'a> {
 }
 
 impl BitReader<'_> {
-    /// At least 57 bits, zeros beyond the end.
+    /// At least 57 bits, zeros past the end.
     fn next(&self) -> u64 {
         uint_at(self.bytes, self.at / 8, 8) >> (self.at % 8)
     }
@@ -162,7 +162,7 @@ mod tests {
         }
     }
 
-    /// Random values take as many bits as computed, and little more than the least possible.
+    /// Random values take as many bits as computed, and little more than the minimum.
     #[test]
     fn random_values_take_the_computed_bits_and_little_more_than_the_least() {
         let mut rng = fastrand::Rng::with_seed(1);

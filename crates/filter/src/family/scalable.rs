@@ -6,9 +6,9 @@ use super::shape::check_fpr;
 use crate::error::{Error, Result};
 use crate::{Line, Verdict};
 
-/// The capacity of each filter of the series, relative to the one before.
+/// The capacity of each filter of the series, relative to the previous one.
 const GROWTH: u64 = 2;
-/// The false-positive rate of each filter, relative to the one before. According to Almeida et al., 0.8 to
+/// The false-positive rate of each filter, relative to the previous one. According to Almeida et al., 0.8 to
 /// 0.9 takes the fewest bits.
 const TIGHTENING: f64 = 0.85;
 /// The most layers. The capacity doubles with each, so no machine has the memory for more.

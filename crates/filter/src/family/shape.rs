@@ -57,8 +57,8 @@ pub fn optimal_bits(keys: u64, fpr: f64) -> Result<u64> {
     Ok(bits as u64)
 }
 
-/// The `k`, 1 to [`MAX_HASHES`], with the lowest rate for `keys` keys in `bits` bits: the better neighbour of
-/// (m/n) ln 2.
+/// The `k`, 1 to [`MAX_HASHES`], with the lowest rate for `keys` keys in `bits` bits: (m/n) ln 2, rounded up
+/// or down.
 pub fn optimal_hashes(bits: u64, keys: u64) -> u32 {
     let best = bits as f64 / keys.max(1) as f64 * LN_2;
     let below = (best as u32).clamp(1, MAX_HASHES);
@@ -98,8 +98,7 @@ pub fn exact_fpr(keys: u64, bits: u64, hashes: u32) -> f64 {
         .min(1.0)
 }
 
-/// The probability that `draws` draws from `m` bits hit all of `d` given bits: entry (0, d) of that power of
-/// the matrix.
+/// The probability that `draws` draws from `m` bits hit all of `d` given bits: entry (0, d) of the power.
 fn chain_power(d: usize, m: f64, draws: u64) -> f64 {
     let states = d + 1;
     let mut square = vec![0.0; states * states];

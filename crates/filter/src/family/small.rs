@@ -33,10 +33,9 @@ use std::ops::RangeInclusive;
 /// `cargo bench -p micro --bench filter -- small`).
 ///
 /// # Size
-/// Bytes of [`send_filter`](crate::send_filter), all included, as a test checks them. A parity filter has
-/// whole lines of 64 bytes, with 136 bytes around them; what its lines have to spare lowers its rate, more or
-/// less for other keys. From about a thousand keys on it takes no more bytes for the same rate, and answers
-/// faster.
+/// Bytes of [`send_filter`](crate::send_filter), all included, as a test checks. A parity filter has whole
+/// lines of 64 bytes, plus 136 bytes. Spare room in its lines lowers its rate, more or less depending on the
+/// keys. From about a thousand keys on, it takes no more bytes for the same rate, and answers faster.
 ///
 /// | keys | small, b = 8 | rate | [parity](crate::parity), width 8 | rate |
 /// |---|---|---|---|---|
@@ -65,12 +64,10 @@ impl SmallFilter {
     }
 
     /// Builds a filter of all keys with a false-positive rate of 2^−`rate_bits` (1 to
-    /// [`MAX_RATE_BITS`](Self::MAX_RATE_BITS)). The keys are hashed with `hasher`; a number is a seed for
-    /// XXH3.
+    /// [`MAX_RATE_BITS`](Self::MAX_RATE_BITS)). Keys are hashed with `hasher`; a number is a seed for XXH3.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for other `rate_bits`, or more than [`MAX_KEYS`](Self::MAX_KEYS) distinct
-    /// keys.
+    /// [`Error::InvalidArgument`] for other `rate_bits`, or over [`MAX_KEYS`](Self::MAX_KEYS) distinct keys.
     pub fn build<K: AsRef<[u8]>>(
         rate_bits: u32,
         keys: impl IntoIterator<Item = K>,
@@ -83,7 +80,7 @@ impl SmallFilter {
     /// Builds a filter from the hashes of all keys ([`KeyHasher::hash`]).
     ///
     /// # Errors
-    /// Those of [`build`](Self::build).
+    /// The errors of [`build`](Self::build).
     pub fn from_hashes(
         rate_bits: u32,
         hashes: impl IntoIterator<Item = u64>,
@@ -135,13 +132,13 @@ impl SmallFilter {
         self.hasher
     }
 
-    /// The exact false-positive rate (0 to 1): the share of the range that is taken by values.
+    /// The exact false-positive rate (0 to 1): the share of the range that values occupy.
     pub fn fpr(&self) -> f64 {
         let distinct = self.values.chunk_by(|a, b| a == b).count();
         distinct as f64 / self.range().max(1) as f64
     }
 
-    /// The size of the coded values, as they are stored and sent, in bytes.
+    /// The size of the coded values, as stored and sent, in bytes.
     pub fn coded_bytes(&self) -> u64 {
         self.to_coded().len() as u64
     }
@@ -170,7 +167,7 @@ impl SmallFilter {
     }
 
     /// The filter with these parts, which the caller has checked against the limits. `None` if the coded
-    /// values are not that.
+    /// values are invalid.
     pub(crate) fn from_coded(rate_bits: u32, hasher: KeyHasher, keys: u64, coded: &[u8]) -> Option<Self> {
         let values = rice::decode(coded, keys, rate_bits)?;
         Some(SmallFilter { rate_bits, hasher, values })

@@ -1,11 +1,10 @@
-//! Bytes that builds of earlier versions wrote: they are refused by version, and not as damage.
+//! Bytes written by builds of earlier versions are refused by version, not as damage.
 
 use super::*;
 use crate::error::Error;
 use header::READS;
 
-/// Header pages of a parity filter of three keys, without the zeros in the middle: the first 112 bytes and
-/// the checksum.
+/// Header pages of a parity filter of three keys, without the zeros in the middle: 112 bytes and the CRC.
 const PAGES: [(u32, &str, [u8; 4]); 3] = [
     (
         1,
@@ -30,8 +29,7 @@ const PAGES: [(u32, &str, [u8; 4]); 3] = [
     ),
 ];
 
-/// Streams of a growing series of Bloom filters, up to and including the length of the first block and some
-/// of its lines.
+/// Streams of a growing series of Bloom filters, up to the length of the first block and some of its lines.
 const STREAMS: [(u32, &str); 3] = [
     (
         1,

@@ -1,17 +1,15 @@
-//! The checksums of the groups of lines in a file. They are written with the lines, and compared on first
-//! touch.
+//! The checksums of the groups of lines in a file: written with the lines, and compared on first touch.
 //!
-//! A checksum covers the lines of its group, the number of the group and the header page. A group is
-//! therefore valid at one place in one file only: intact pages of another filter or from another offset do
-//! not match. The checksums need no checksum of their own, because a damaged one matches no group.
+//! A checksum covers the lines of its group, the number of the group and the header page. So a group is valid
+//! at one place in one file only: intact pages of another filter or from another offset do not match. The
+//! checksums need no checksum of their own, because a damaged one matches no group.
 
 use crate::codec::Encode;
 use crate::hash::{digest, digest_at};
 use crate::{LINE_BYTES, Line};
 
 /// Lines per checksum. A group fills one 4 KiB page of the file, so the first touch of a group costs one page
-/// and less than a microsecond. Larger groups would cost more and save little: the checksums take 0.2 % of
-/// the lines.
+/// and less than a microsecond. Larger groups would cost more and save little: checksums take 0.2 %.
 pub const GROUP_LINES: usize = 64;
 /// Bytes per group; the last group may have fewer.
 pub const GROUP_BYTES: usize = GROUP_LINES * LINE_BYTES;
@@ -33,8 +31,8 @@ impl Seal {
         digest_at(lines, self.0.wrapping_add(group as u64))
     }
 
-    /// The first group of `lines`, which start at group `first` of the file, whose checksum differs from the
-    /// one in `checksums`, which start there, too.
+    /// The first group of `lines`, which start at group `first` of the file, that does not match its checksum
+    /// in `checksums`, which start at the same group.
     pub fn first_bad_group(self, first: usize, lines: &[u8], checksums: &[u8]) -> Option<usize> {
         let stored = checksums.as_chunks::<CHECKSUM_BYTES>().0;
         let groups = lines.chunks(GROUP_BYTES).enumerate();

@@ -1,5 +1,5 @@
-//! The filter file: a sidecar beside its segment, or a filter that stands alone. (A small filter has another
-//! one: [`super::small`].)
+//! The filter file: a segment's sidecar, or a stand-alone filter. (A small filter has another one:
+//! [`super::small`].)
 //!
 //! ```text
 //! 0                4096                    4096 + 64 × lines                       end
@@ -16,8 +16,8 @@
 //! | 13 | 1 | hash | 1 xxh3-64, 2 xxh3-128, 3 MurmurHash3 x64 128, 4 siphash-1-3 | not a hash of the kind; above 4, a newer build wrote it |
 //! | 14 | 1 | bound | 1 belongs to one segment, 0 stands alone | any other; 1 for kinds 3 to 5 |
 //! | 15 | 1 | zero | | not 0 |
-//! | 16 | 8 | seed | seed of the key hash; for hash 4, the first half of its key | not that of the store: every answer would be wrong |
-//! | 24 | 8 | keys | number of hashes added, those of prefixes included | |
+//! | 16 | 8 | seed | seed of the key hash; for hash 4, the first half of its key | not the store's: every answer would be wrong |
+//! | 24 | 8 | keys | number of hashes added, including those of prefixes | |
 //! | 32 | 8 | lines | | 0, or more than [`MAX_LINES`] |
 //! | 40 | 8 | segment id | file number of the segment | not the expected one; not 0 while unbound |
 //! | 48 | 8 | segment digest | digest of the segment | not the expected one; not 0 while unbound |
@@ -41,8 +41,8 @@
 //! Each *group* of 64 lines (fewer in the last group) has a checksum of 8 bytes: the xxh3-64 of its lines,
 //! seeded with the xxh3-64 of the header page plus the number of the group ([`super::groups`]). After a
 //! mismatch, the whole file is no longer trusted. A reader checks a group before it reads a line of it, so
-//! opening a file reads the header page only. Nothing follows the checksums: the file is 4096 + 64 × lines +
-//! 8 × ⌈lines / 64⌉ bytes long, and any other length is invalid.
+//! opening a file reads the header page only. The checksums come last: the file is 4096 + 64 × lines + 8 ×
+//! ⌈lines / 64⌉ bytes long, and any other length is invalid.
 
 use super::groups::{CHECKSUM_BYTES, GROUP_LINES};
 use super::kind::{PARAMETERS_AT, PARAMETERS_BYTES, StoredKind};
@@ -56,7 +56,7 @@ use std::ops::RangeInclusive;
 pub const HEADER_BYTES: usize = 4096;
 /// The versions that this build reads.
 pub const READS: RangeInclusive<u32> = 4..=4;
-/// The version that it writes: the last of them.
+/// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
 
 const MAGIC: [u8; 8] = *b"SBFILTER";
@@ -69,7 +69,7 @@ const SEGMENT_AT: usize = 40;
 const SEGMENT_DIGEST_AT: usize = 48;
 const SECOND_HALF_AT: usize = PARAMETERS_AT + PARAMETERS_BYTES;
 const EXPECTED_FPR_AT: usize = SECOND_HALF_AT + 8;
-/// The end of the fields of a filter that stands alone. Its page is zero from here to its checksum.
+/// The end of a stand-alone filter's fields. Its page is zero from here to its checksum.
 pub(super) const FIELDS_BYTES: usize = EXPECTED_FPR_AT + 8;
 const PREFIXES_AT: usize = FIELDS_BYTES;
 const EXTRACTORS_AT: usize = PREFIXES_AT + 8;
@@ -83,8 +83,8 @@ const _: () = assert!(HEADER_BYTES.is_multiple_of(LINE_BYTES) && EXTRACTORS_END 
 pub struct Binding {
     /// The file number of the segment.
     pub segment: u64,
-    /// The digest of the segment ([`Digest`](crate::hash::Digest)), so that a segment of another store with
-    /// the same number does not match.
+    /// The digest of the segment ([`Digest`](crate::hash::Digest)), so that another store's segment with the
+    /// same number does not match.
     pub digest: u64,
 }
 
@@ -93,19 +93,19 @@ pub struct Binding {
 pub struct Header {
     /// What the lines are.
     pub kind: StoredKind,
-    /// The number of hashes added, those of prefixes included.
+    /// The number of hashes added, including those of prefixes.
     pub keys: u64,
     /// The number of lines.
     pub lines: u64,
     /// The expected false-positive rate when it was written, 0 to 1.
     pub expected_fpr: f64,
-    /// The segment; `None` for a filter that stands alone.
+    /// The segment; `None` for a stand-alone filter.
     pub binding: Option<Binding>,
-    /// The prefixes of the segment's keys; none in a filter that stands alone.
+    /// The prefixes of the segment's keys; none in a stand-alone filter.
     pub prefixes: StoredPrefixes,
 }
 
-/// Which prefixes a filter has beside the keys.
+/// Which prefixes a filter has in addition to the keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct StoredPrefixes {
     /// What the prefixes of a key are.
@@ -151,7 +151,7 @@ impl Header {
         let page = self.page(WRITES);
         match Header::decode(&page) {
             Ok(decoded) if decoded == *self => Ok(page),
-            Ok(_) => Err(Error::Unencodable { why: "it would be read as another one".into() }),
+            Ok(_) => Err(Error::Unencodable { why: "it would be read back differently".into() }),
             Err(error) => Err(Error::Unencodable { why: error.to_string() }),
         }
     }
@@ -239,8 +239,7 @@ impl Header {
 }
 
 impl StoredPrefixes {
-    /// Decodes the fields among those of a filter with `keys` hashes. `long` gives the eight bytes at an
-    /// offset.
+    /// Decodes the prefix fields of a filter with `keys` hashes. `long` gives the eight bytes at an offset.
     fn decode(keys: u64, long: impl Fn(usize) -> u64) -> Result<Self> {
         let mut extractors = Vec::new();
         for at in (EXTRACTORS_AT..EXTRACTORS_END).step_by(8) {

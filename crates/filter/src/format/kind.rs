@@ -39,8 +39,7 @@ const LAST: u8 = PARITY;
 const XXH3_128: u8 = 2;
 const MURMUR3_128: u8 = 3;
 
-/// The kind of a stored filter with its parameters and its hash: everything besides the lines that affects an
-/// answer.
+/// The kind of a stored filter with its parameters and hash: everything but the lines that affects an answer.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum StoredKind {
     /// Kinds 6 and 7, which a segment can have.

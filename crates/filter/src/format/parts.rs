@@ -1,4 +1,4 @@
-//! Taking a filter apart into its header and its lines, and putting it together again.
+//! Takes a filter apart into its header and lines, and puts it together again.
 
 use super::header::{Header, KEYS_AT, StoredPrefixes};
 use super::kind::StoredKind;

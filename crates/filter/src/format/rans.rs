@@ -1,14 +1,12 @@
-//! An entropy coder for blocks of bytes: range asymmetric numeral systems (Duda 2013), order 0, 14-bit
-//! frequencies.
+//! An entropy coder for bytes: range asymmetric numeral systems (Duda 2013), order 0, 14-bit frequencies.
 //!
 //! The bytes of a sparse filter are independent and unevenly distributed. An order-0 coder compresses them to
 //! their entropy, while dictionary coders find no matches.
 //!
 //! A coded block is: the number of distinct symbols minus one (1 byte); for each symbol in ascending order,
 //! the symbol (1 byte) and its frequency (a varint), where all frequencies add up to 2¹⁴; the state (4
-//! bytes); the stream that refills the state. Symbols are coded last to first, so that they decode first to
-//! last. A block is intact if the state ends at the initial value of the coder and the whole stream is
-//! consumed.
+//! bytes); the stream that refills the state. Symbols are coded last to first, so they decode first to last.
+//! A block is intact if the state ends at the initial value of the coder and the whole stream is consumed.
 
 use crate::codec::{Decoder, Encode};
 
@@ -99,8 +97,7 @@ pub(super) fn decode(coded: &[u8], out: &mut [u8]) -> Option<()> {
         let slot = state % SCALE;
         let symbol = *symbol_at.get(slot as usize)?;
         let (freq, start) = (freqs[usize::from(symbol)], starts[usize::from(symbol)]);
-        // A damaged state may exceed its range. Wrapping avoids a panic, and the check at the end finds the
-        // damage.
+        // A damaged state may exceed its range. Wrapping avoids a panic; the final check finds the damage.
         state = freq.wrapping_mul(state >> SCALE_BITS).wrapping_add(slot).wrapping_sub(start);
         while state < LOW {
             state = state << 8 | u32::from(*stream.next()?);

@@ -9,12 +9,12 @@
 //! | | varint | keys | n, the number of values | more than 65,536 |
 //! | | 1 | rate bits | b: the values are below n·2^b | not 1 to 32 |
 //! | | varint | length | of the coded values, in bytes | impossible for n and b |
-//! | | length | coded values | in ascending order, coded by their gaps (`family/rice.rs`); keys may share one, which is then there for each | not n values below n·2^b, or anything but zero bits behind them |
+//! | | length | coded values | in ascending order, coded by their gaps (`family/rice.rs`); keys may share one, which then occurs once per key | not n values below n·2^b, or nonzero bits after them |
 //! | | 4 | checksum | CRC-32 of all bytes before it | does not match |
 //!
-//! Integers are little-endian; a varint has at most 3 bytes here. A filter has one encoding only: whatever
-//! else decodes to it is invalid. A file has the same bytes, and no pages: it is read as a whole, so it needs
-//! neither checksums of groups nor aligned lines.
+//! Integers are little-endian; a varint has at most 3 bytes here. A filter has exactly one encoding: anything
+//! else that decodes to it is invalid. A file has the same bytes, and no pages: it is read as a whole, so it
+//! needs neither checksums of groups nor aligned lines.
 
 use super::input::Input;
 use crate::SmallFilter;
@@ -27,7 +27,7 @@ use std::ops::RangeInclusive;
 pub(super) const MAGIC: [u8; 4] = *b"SBFS";
 /// The versions that this build reads.
 const READS: RangeInclusive<u32> = 1..=1;
-/// The version that it writes: the last of them.
+/// The version that it writes: the last one it reads.
 const WRITES: u8 = *READS.end() as u8;
 const VERSION_AT: usize = MAGIC.len();
 const HASH_AT: usize = VERSION_AT + 1;
@@ -35,7 +35,7 @@ const HASH_AT: usize = VERSION_AT + 1;
 const fn version_byte(version: u8) -> u8 {
     version | !version << 4
 }
-/// No filter has more bytes.
+/// The largest filter, in bytes.
 pub const MAX_BYTES: usize = 300_000;
 const VARINT_MAX: usize = 3;
 
@@ -61,7 +61,7 @@ pub fn encode(filter: &SmallFilter) -> Vec<u8> {
     bytes
 }
 
-/// The filter with these bytes, to the last.
+/// Decodes a filter that takes all of the bytes.
 ///
 /// # Errors
 /// [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::UnknownCode`].
@@ -101,8 +101,7 @@ pub(super) fn receive<R: Read>(input: &mut Input<'_, R>, max_bytes: u64) -> Resu
     let hash = fields.byte()?;
     let key = [fields.word()?, if hash == SIPHASH_1_3 { fields.word()? } else { 0 }];
     let hasher = KeyHasher::from_code(hash, key);
-    // A hash that is not known has a key of unknown length, so nothing in a stream tells where the checksum
-    // is.
+    // An unknown hash has a key of unknown length, so nothing in a stream tells where the checksum is.
     let or_newer = if is_newer_code(hash) { ", unless a newer version wrote the filter" } else { "" };
     let hasher = hasher.ok_or_else(|| fields.damaged(format!("unknown hash {hash}{or_newer}")))?;
     let keys = fields.varint()?;

@@ -1,4 +1,4 @@
-//! Small filters on the wire: what comes back, what is refused, and how many bytes it takes.
+//! Small filters on the wire: round trips, refused streams, and sizes in bytes.
 
 use super::small::{decode, encode};
 use super::*;
@@ -13,7 +13,7 @@ fn small(keys: u64, rate_bits: u32, hasher: KeyHasher) -> SmallFilter {
     SmallFilter::build(rate_bits, (0..keys).map(u64::to_le_bytes), hasher).unwrap()
 }
 
-/// What `receive_filter` makes of bytes.
+/// The result of `receive_filter` for some bytes.
 fn received(mut bytes: &[u8]) -> Result<SmallFilter, Error> {
     match receive_filter(&mut bytes, LIMIT)? {
         AnyFilter::Small(filter) => Ok(filter),
@@ -21,7 +21,7 @@ fn received(mut bytes: &[u8]) -> Result<SmallFilter, Error> {
     }
 }
 
-/// Gives changed bytes the right checksum, to reach the checks behind it.
+/// Gives changed bytes the right checksum, to reach the checks after it.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     bytes.truncate(bytes.len() - 4);
     bytes.put_u32(crc32(&[&bytes]));
@@ -83,9 +83,8 @@ fn i6_every_flipped_bit_and_every_cut_of_a_stream_is_refused() {
     }
 }
 
-/// Impossible fields and other encodings of the same values are refused, even under right checksums. The
-/// fields of a filter of ten keys at b = 8 and a seed: keys at 14, rate bits at 15, length at 16, values
-/// from 17.
+/// Impossible fields and other encodings of the values are refused, even with correct checksums. The fields
+/// of a filter of ten keys at b = 8 and a seed: keys at 14, rate bits at 15, length at 16, values from 17.
 #[test]
 fn i6_impossible_fields_and_other_encodings_are_refused() {
     let whole = encode(&small(10, 8, 7.into()));
@@ -109,7 +108,7 @@ fn i6_impossible_fields_and_other_encodings_are_refused() {
     refused(with(16..17, &[9]), "9 bytes for 10 values");
     refused(with(16..17, &[14]), "14 bytes for 10 values");
     refused(with(16..17, &[0xff, 0xff, 0x7f]), "2097151 bytes for 10 values");
-    // One value more or less than are coded, numbers of more bytes than they need, and a bit of the padding.
+    // One value more or less than coded, numbers of more bytes than they need, and a bit of the padding.
     refused(with(14..15, &[9]), "invalid coded values");
     refused(with(14..15, &[11]), "invalid coded values");
     refused(with(14..15, &[0x8a, 0]), "invalid coded values");
@@ -123,7 +122,7 @@ fn i6_impossible_fields_and_other_encodings_are_refused() {
     assert!(matches!(other, Error::UnsupportedVersion { found: 2, .. }), "{other}");
 }
 
-/// A file with a hash that only a newer version knows is refused by that name, unless it is damaged.
+/// A file with a hash that only a newer version knows is refused as such, unless it is damaged.
 #[test]
 fn i6_a_hash_of_a_newer_version_is_named_unless_it_is_damaged() {
     let mut bytes = encode(&small(10, 8, 7.into()));
@@ -166,7 +165,7 @@ fn sizes_on_the_wire_are_those_of_the_documentation() {
         let parity = LineFilter::build(spec, (0..keys).map(u64::to_le_bytes), 7).unwrap();
         let found = [AnyFilter::Small(small(keys, 8, 7.into())), AnyFilter::Lines(parity)].map(size);
         println!("{keys} keys: {found:?} bytes");
-        // Other keys have other gaps; what a line holds beside its equations compresses differently.
+        // Other keys have other gaps, and a line's spare bits compress differently.
         assert!(found[0].abs_diff(small_bytes) <= 1 + small_bytes / 100, "{keys} keys: {found:?}");
         assert!(found[1].abs_diff(parity_bytes) <= parity_bytes / 20, "{keys} keys: {found:?}");
     }

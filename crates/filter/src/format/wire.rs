@@ -1,4 +1,4 @@
-//! The wire form of a filter: compressed, in one pass, with constant memory besides the filter.
+//! The wire form of a filter: compressed, in one pass, with constant memory in addition to the filter.
 //!
 //! | offset | bytes | field | meaning | invalid when |
 //! |---|---|---|---|---|
@@ -8,16 +8,16 @@
 //! | 124 | | blocks | one for each MiB of lines and one for the rest | |
 //! | | 8 | digest | of all lines | does not match |
 //!
-//! The stream of a small filter is another one, with a magic of its own ([`super::small`]).
+//! The stream of a small filter is different and has its own magic ([`super::small`]).
 //!
-//! A block is its length on the wire (4 bytes), then that many bytes. If the length is that of the lines, the
-//! bytes are the lines. If it is less, they are coded by an order-0 rANS coder (`rans.rs`). A greater length
-//! is invalid.
+//! A block is its length on the wire (4 bytes), then that many bytes. If the length equals that of the lines,
+//! the bytes are the lines. If it is less, they are rANS-coded, order 0 (`rans.rs`). A greater one is
+//! invalid.
 //!
 //! Compression pays off for filters that are far from half full: Bloom filters with fewer positions and more
 //! bits than the optimum for their memory (Mitzenmacher, "Compressed Bloom Filters", 2002), filters that are
 //! still filling up, and counting filters. A full Bloom filter with the best `k` and a parity filter are
-//! random bits, which cannot be compressed. Measured on 1 MiB, in per cent of it; about 100 MB/s in both
+//! random bits, which cannot be compressed. Measured, in per cent of 1 MiB; about 100 MB/s in both
 //! directions:
 //!
 //! | fill | entropy | here | zstd -3 | zstd -19 | lz4 |
@@ -175,7 +175,7 @@ fn read_header(checked: &[u8], crc: &[u8]) -> Result<Header> {
     }
 }
 
-/// The version of a stream of an earlier one, which the checksum at its place confirms.
+/// The version of an earlier version's stream, confirmed by the checksum at its place.
 fn earlier_version(start: &[u8]) -> Option<u32> {
     let is_intact = |&(_, crc_at): &(u32, usize)| {
         let (checked, rest) = start.split_at(crc_at);

@@ -1,5 +1,5 @@
-//! The committed wire form of small filters, and those of kinds 3 to 5: with them, the parameters of those
-//! kinds in the header page are frozen too. (Files of kinds 6 and 7 are frozen in `golden_tests.rs`.)
+//! The committed wire form of small filters, and of kinds 3 to 5. These also freeze the parameters of those
+//! kinds in the header page. (Files of kinds 6 and 7 are frozen in `golden_tests.rs`.)
 
 use super::*;
 use crate::KeyHasher;

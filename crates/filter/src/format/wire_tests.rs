@@ -1,4 +1,4 @@
-//! Filters on the wire: what comes back, and what is refused.
+//! Filters on the wire: what is read back, and what is refused.
 
 use super::*;
 use crate::all_kinds::{all_kinds, assert_same, takes_keys};
@@ -20,7 +20,7 @@ fn i1_every_kind_comes_back_from_the_wire_and_goes_on() {
     for filter in all_kinds() {
         let mut received = receive_filter(&mut &wire(&filter)[..], LIMIT).unwrap();
         assert_same(&filter, &received);
-        // A filter that was received takes keys as the one that was sent does.
+        // A received filter accepts keys like the original.
         if takes_keys(&filter) {
             let mut filter = filter.clone();
             assert_eq!(received.insert("new").unwrap(), filter.insert("new").unwrap());
@@ -73,8 +73,7 @@ proptest! {
     }
 }
 
-/// The kind is at 20 of the stream, the hash at 21. Kind 1 and hash 0 are those of no version with this
-/// header.
+/// The kind is at 20 of the stream, the hash at 21. Kind 1 and hash 0 belong to no version with this header.
 #[test]
 fn i6_a_kind_or_hash_of_a_newer_version_is_named_unless_damaged() {
     let whole = wire(&all_kinds()[2]);
@@ -104,8 +103,7 @@ fn i6_a_kind_or_hash_of_a_newer_version_is_named_unless_damaged() {
     }
 }
 
-/// The error for a stream of another version names the version; a damaged version field is reported as
-/// damage.
+/// The error for a stream of another version names it; a damaged version field is reported as damage.
 #[test]
 fn another_version_is_named_and_a_damaged_version_field_is_damage() {
     let whole = wire(&all_kinds()[2]);

@@ -1,4 +1,4 @@
-//! Linear algebra over GF(2), eight rows at a time, as plain loops that the compiler vectorizes.
+//! Linear algebra over GF(2), eight rows at a time, in plain loops that the compiler vectorizes.
 
 /// Numbers that one vector of AVX-512 holds.
 pub(super) const CHUNK: usize = 8;
@@ -9,7 +9,7 @@ pub(super) type Chunks<const N: usize> = [[u64; CHUNK]; N];
 /// The most rows of a matrix.
 pub(super) const MAX_ROWS: usize = 112;
 
-/// One more, so that a chunk may begin within another one.
+/// One extra, so that a chunk may begin within another one.
 const ROW_CHUNKS: usize = MAX_ROWS / CHUNK + 1;
 
 /// The most words of a row.
@@ -25,16 +25,14 @@ pub(super) struct Matrix {
     pub right: u32,
 }
 
-/// The steps that instruction sets take in their own ways. The results are the same.
+/// The steps that differ between instruction sets. The results are the same.
 pub(super) trait Algebra {
-    /// For each key, bit `i` is the parity of what it has in common with mask `i`. Masks from `used` on are
-    /// zero.
+    /// For each key, bit `i` is the parity of its bits under mask `i`. Masks from `used` on are zero.
     fn products(keys: &[u64; CHUNK], masks: &[u64; u64::BITS as usize], used: usize) -> [u64; CHUNK];
 
     /// Makes the pivot of each of the first `count` rows, its lowest unknown, zero in the other rows of its
     /// chunk and in the chunks below. Rows from `count` to the end of its chunk are zero. Returns the number
-    /// of rows before the first contradiction, where only the right side is left. From there on, there are no
-    /// pivots.
+    /// of rows before the first contradiction, where only the right side is left. Later rows have no pivot.
     fn eliminate<const W: usize>(matrix: &mut Matrix, count: usize) -> usize;
 }
 
@@ -131,8 +129,7 @@ impl Matrix {
         solved
     }
 
-    /// The unknowns that solve the first `count` rows, after their elimination. Those that are no pivot are
-    /// zero.
+    /// The unknowns that solve the first `count` rows, after their elimination. All but the pivots are zero.
     #[inline(always)]
     pub fn substitute<const W: usize>(&self, count: usize) -> [u64; W] {
         let mut solution = [0; W];

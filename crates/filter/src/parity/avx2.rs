@@ -1,5 +1,4 @@
-//! Reading a line in AVX2: four lanes per vector, folded to nibbles whose parities come from a table of
-//! sixteen bits.
+//! Reading a line in AVX2: four lanes per vector, folded to nibbles whose parities come from a 16-bit table.
 
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;
@@ -45,8 +44,7 @@ fn fits<L: Layout>(line: &Line, equation: &Equation) -> bool {
     }
 }
 
-/// Whether the parities of the first `LANES` (7 or 8) of eight 64-bit lanes are the low bits of the
-/// fingerprint.
+/// Whether the parities of the first `LANES` (7 or 8) of eight 64-bit lanes equal the fingerprint's low bits.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn lanes_fit<const LANES: usize>(lanes: [__m256i; 2], fingerprint: u32) -> bool {
@@ -83,7 +81,7 @@ fn rest<L: Layout>(line: &Line, products: Products, place: u64, control: u32) ->
     vectors_fit_wholly::<L>(&words, products, place, control)
 }
 
-/// Eight words. Only [`rest`] makes them, so there are the features of this module where there is a value.
+/// Eight words. Only [`rest`] makes them, so any value proves that this module's features exist.
 struct Words256([__m256i; 2]);
 
 impl Vectors for Words256 {

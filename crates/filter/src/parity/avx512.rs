@@ -40,7 +40,7 @@ fn rest<L: Layout>(line: &Line, products: Products, place: u64, control: u32) ->
     vectors_fit_wholly::<L>(&words, products, place, control)
 }
 
-/// Eight words. Only [`rest`] makes them, so there are the features of this module where there is a value.
+/// Eight words. Only [`rest`] makes them, so any value proves that this module's features exist.
 struct Words512(__m512i);
 
 impl Vectors for Words512 {

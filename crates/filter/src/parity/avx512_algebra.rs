@@ -3,8 +3,7 @@
 use super::algebra::{Algebra, CHUNK, Matrix};
 use std::arch::x86_64::*;
 
-/// The steps in AVX-512. Only the functions of [`super::avx512`] use it, whose caller has checked the
-/// features.
+/// The steps in AVX-512. Only the functions of [`super::avx512`] use it; their callers check the features.
 pub(super) struct Avx512;
 
 impl Algebra for Avx512 {
@@ -43,8 +42,7 @@ fn products(keys: &[u64; CHUNK], masks: &[u64; u64::BITS as usize]) -> [u64; CHU
         [&TRANSPOSED, &TRANSPOSED_REVERSED].map(|order| unsafe { _mm512_loadu_si512(order.as_ptr().cast()) });
     // Word i has byte i of each key.
     let keys = _mm512_permutexvar_epi8(order, load(keys));
-    // Word i of block o: bits 8o to 8o + 7 of each key's product, as far as byte i of the key contributes to
-    // it.
+    // Word i of block o: bits 8o to 8o + 7 of each key's product, as far as the key's byte i contributes.
     let (masks, _) = masks.as_chunks::<CHUNK>();
     let mut blocks = [_mm512_setzero_si512(); CHUNK];
     for (block, masks) in blocks.iter_mut().zip(masks) {

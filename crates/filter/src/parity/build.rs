@@ -18,7 +18,7 @@ pub(crate) struct ParityLines {
     pub keys: u64,
 }
 
-/// Builds the filter of all hashes that a sorter holds, with so many keys per line on average.
+/// Builds the filter of all hashes that a sorter holds, with this many keys per line on average.
 pub(crate) fn build<S: SortHashes>(
     hashes: &mut S,
     width: Width,
@@ -156,7 +156,6 @@ impl LevelBuilder<'_> {
 
 /// [`LineBuilder::build`] on an instruction set.
 fn build_line<L: Layout>(isa: Isa, line: &mut LineBuilder, members: &[u64], count: u32) -> (Words, usize) {
-    // SAFETY: an `Isa` exists only where detection found its instruction set, for which the function is
-    // compiled.
+    // SAFETY: an `Isa` proves that the CPU has its instruction set, which this function is compiled for.
     on_isa!(isa, module => unsafe { module::build_line::<L>(line, members, count) })
 }

@@ -1,10 +1,10 @@
-//! The checks across the lanes: a second linear system, over what the equations of the lanes leave free.
+//! The checks across the lanes: a second linear system, over the freedom that the lanes' equations leave.
 //!
 //! With n null vectors and `L` lanes there are n × L unknowns: whether vector v is added to lane j. A check
-//! wants a parity of all words. Each unknown contributes the parity of what its null vector has in common
-//! with the coefficients of the key. The checks come in the order in which a quota admits them: the first
-//! check of every key, in descending places, then the second, and so on. They are solved up to the first
-//! contradiction, by elimination and substitution.
+//! wants a parity of all words. Each unknown contributes the parity of its null vector under the key's
+//! coefficients. Checks come in the order in which a quota admits them: the first check of every key, in
+//! descending places, then the second, and so on. They are solved up to the first contradiction, by
+//! elimination and substitution.
 
 use super::algebra::{Algebra, CHUNK, Chunks, MAX_ROWS, MAX_WORDS, Matrix};
 use super::equation::{CHECKS_AT, MAX_CHECKS, Products, ROTATIONS, folded};
@@ -31,7 +31,7 @@ impl Keys {
     }
 }
 
-/// The most unknowns, besides spare bits: more would take longer than they save.
+/// The most unknowns, apart from spare bits: more would take longer than they save.
 const MAX_UNKNOWNS: usize = 96;
 
 /// Null vectors per word of a row.
@@ -39,8 +39,7 @@ const fn per_word<L: Layout>() -> usize {
     (u64::BITS as usize - 1 - L::SPARE.len()) / L::LANES
 }
 
-/// The most null vectors of use. With 16 lanes, lines have few keys, and a second word would take
-/// too long for each.
+/// The most null vectors of use. With 16 lanes, lines have few keys, and a second word would take too long.
 pub(super) const fn most_null_vectors<L: Layout>() -> usize {
     let (unknowns, words) = (MAX_UNKNOWNS / L::LANES, if L::LANES > 12 { 1 } else { MAX_WORDS });
     if unknowns < words * per_word::<L>() { unknowns } else { words * per_word::<L>() }
@@ -133,7 +132,7 @@ impl Checks {
         solved
     }
 
-    /// Sets the masks for a check, given the sum of the words as they are.
+    /// Sets the masks for a check, given the current sum of the words.
     #[inline(always)]
     fn set_masks<L: Layout, const W: usize>(
         &mut self,

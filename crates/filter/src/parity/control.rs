@@ -1,5 +1,4 @@
-//! The control byte of a line: which of its keys it bumps, and how many checks across the lanes the others
-//! have.
+//! The control byte of a line: which of its keys it bumps, and how many checks across lanes the others get.
 //!
 //! | byte | threshold | quota, in sixteenths of a check |
 //! |---|---|---|
@@ -73,8 +72,7 @@ impl Control {
         (self.quota / UNIT + u32::from(in_remainder(self.quota, place))) as usize
     }
 
-    /// The false-positive rate of the line, and the share of probes that go on to the next level, over all
-    /// places.
+    /// The false-positive rate of the line, and the share of probes that go on to the next level.
     pub fn rates<L: Layout>(self) -> (f64, f64) {
         let bumped = share_bumped::<L>(self.threshold);
         let kept = 1.0 - bumped;
@@ -84,7 +82,7 @@ impl Control {
     }
 }
 
-/// Whether a key has one check more than the quota has whole ones.
+/// Whether a key has one check more than the whole number in the quota.
 #[inline(always)]
 pub(super) fn in_remainder(quota: u32, place: u64) -> bool {
     (place >> 60) as u32 + quota % UNIT >= UNIT

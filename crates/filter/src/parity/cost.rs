@@ -1,4 +1,4 @@
-//! What a built filter costs and how often it is wrong, computed from the control bytes of its lines.
+//! The cost and false-positive rate of a built filter, computed from the control bytes of its lines.
 
 use super::control::Control;
 use super::layout::{Layout, for_width};
@@ -21,7 +21,7 @@ pub(crate) fn expected(lines: &[Line], width: Width, levels: &Levels) -> Expecte
 }
 
 fn expected_of<L: Layout>(mut lines: &[Line], levels: &Levels) -> Expected {
-    // The share of probes that reach a level, and what they find down to there.
+    // The share of probes that reach a level, and what they find up to it.
     let (mut reached, mut fpr, mut lines_per_probe) = (1.0, 0.0, 0.0);
     for &count in levels.iter().take_while(|&&count| count > 0) {
         let (level, rest) = lines.split_at_checked(count as usize).unwrap_or((lines, &[]));
@@ -39,6 +39,6 @@ fn expected_of<L: Layout>(mut lines: &[Line], levels: &Levels) -> Expected {
         reached *= bumped;
         lines = rest;
     }
-    // What the last level bumps is "maybe".
+    // Keys that the last level bumps are "maybe".
     Expected { fpr: fpr + reached, lines_per_probe }
 }

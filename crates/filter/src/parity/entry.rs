@@ -1,13 +1,12 @@
 //! The entry points of each instruction set.
 
 /// Defines the functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the builder, compiled with
-/// `$features`. The module provides `control`, the control byte of a line, `fits`, whether its first lanes
-/// satisfy an equation, `rest`, which is [`fits_wholly`](super::rest::fits_wholly) in its way, and `Steps`,
-/// which a build takes.
+/// `$features`. The module provides `control`, the control byte of a line; `fits`, whether its first lanes
+/// satisfy an equation; `rest`, its version of [`fits_wholly`](super::rest::fits_wholly); and `Steps`, to
+/// build.
 macro_rules! entry_points {
     ($($features:literal)?) => {
-        /// Whether the first lanes of a line deny a hash, which its threshold does not send on to the next
-        /// level.
+        /// Whether the first lanes of a line deny a hash that its threshold does not bump to the next level.
         ///
         /// # Safety
         /// The CPU has the features of this module.
@@ -21,7 +20,7 @@ macro_rules! entry_points {
                 && !super::control::is_bumped::<L>(control(line), place)
         }
 
-        /// `rest`, out of line. (Callers end with this call, and pass all in registers, so that they need no
+        /// `rest`, out of line. (Callers end with this call and pass all in registers, so they need no
         /// stack.)
         ///
         /// # Safety
@@ -38,7 +37,7 @@ macro_rules! entry_points {
         }
 
         /// Whether a line may hold a hash with this place; `None` if it bumps such a hash to the next level.
-        /// (What only a hash that stays needs is computed for it alone: that leaves more registers.)
+        /// (Computing the rest only for hashes that stay leaves more registers.)
         #[inline]
         $(#[target_feature(enable = $features)])?
         pub(super) fn ask<L: Layout>(line: &$crate::line::Line, hash: u64, place: u64) -> Option<bool> {
@@ -68,8 +67,7 @@ macro_rules! entry_points {
             super::walk::probe(lines, hash, kind, ask, lower)
         }
 
-        /// [`contains`] for many hashes. All verdicts are [`Maybe`]($crate::verdict::Verdict::Maybe) before
-        /// the call.
+        /// [`contains`] for many hashes. All verdicts are [`Maybe`]($crate::verdict::Verdict::Maybe) before.
         ///
         /// # Safety
         /// Same as [`contains`].
@@ -95,8 +93,7 @@ macro_rules! entry_points {
             super::walk::probe_levels(lines, hash, levels, ask)
         }
 
-        /// [`LineBuilder::build`](super::line_builder::LineBuilder::build), compiled for this instruction
-        /// set.
+        /// [`LineBuilder::build`](super::line_builder::LineBuilder::build), compiled for these features.
         ///
         /// # Safety
         /// Same as [`contains`].

@@ -15,8 +15,8 @@ pub(super) const MAX_CHECKS: usize = 4;
 pub(super) const CHECKS_AT: usize = 32;
 const HIGH_ROWS_AT: usize = 64 - MAX_LANES - 9;
 
-/// A hash with what its equations have in common in all widths, so that a lookup that asks several filters
-/// computes it once.
+/// A hash with the parts of its equations that all widths share, computed once for a lookup in several
+/// filters.
 #[derive(Debug, Clone, Copy)]
 #[repr(C)]
 pub struct ProbeHash {
@@ -73,8 +73,8 @@ impl Products {
 }
 
 /// How far a check rotates a word. All rotations differ: equal ones would read the sum of two words only. And
-/// no check rotates all words by the same distance further than another one, because the coefficients of both
-/// would then depend on each other in all lines.
+/// no two checks differ by the same rotation of all words, because the coefficients of both would then depend
+/// on each other in all lines.
 pub(super) const ROTATIONS: [[u64; WORDS]; MAX_CHECKS] = {
     let (mut rotations, mut i) = ([[0; WORDS]; MAX_CHECKS], 0);
     while i < MAX_CHECKS * WORDS {
@@ -99,8 +99,7 @@ pub(super) fn passes<L: Layout>(words: &Words, products: &Products, check: usize
     (products.coefficients & folded::<L>(words, check)).count_ones() & 1 == products.wanted(check)
 }
 
-/// The 128-bit product with its halves XORed, so that every bit of the hash affects every bit (Wang Yi's
-/// "mum").
+/// The 128-bit product with its halves XORed, so that every input bit affects every bit (Wang Yi's "mum").
 #[inline(always)]
 fn folded_product(a: u64, b: u64) -> u64 {
     let product = u128::from(a) * u128::from(b);

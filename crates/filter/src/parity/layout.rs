@@ -19,7 +19,7 @@ pub(super) const MAX_LANES: usize = 16;
 pub(super) struct Equation {
     /// Coefficients of the rows in the words of the lanes.
     pub low: u64,
-    /// Coefficients of the rows beyond them: see [`Seven`].
+    /// Coefficients of the remaining rows: see [`Seven`].
     pub high: u64,
     pub fingerprint: u32,
 }
@@ -38,7 +38,7 @@ pub(super) struct Lanes {
 pub(super) trait Layout {
     /// Bits per row, and bits of a fingerprint.
     const LANES: usize;
-    /// Rows in the words of the lanes, then rows beyond them: unknowns of the linear system, and bits of a
+    /// Rows in the words of the lanes, then the remaining rows: unknowns of the linear system, and bits of a
     /// coefficient vector.
     const LOW_ROWS: usize;
     const HIGH_ROWS: usize;
@@ -58,8 +58,7 @@ pub(super) trait Layout {
     fn fits_first(words: &Words, equation: &Equation) -> bool;
     /// Whether the other lanes satisfy it, in words without control bits.
     fn fits_rest(words: &Words, equation: &Equation) -> bool;
-    /// The parities of the other lanes, the ninth lowest, from those of the first and the second pieces in
-    /// the words.
+    /// The parities of the other lanes, the ninth lowest, from the first and second pieces in the words.
     fn parities_of_rest(of_pieces: [u32; 2]) -> u32;
     /// The line. Bit `j` of `control` becomes bit 63 of word `j`.
     fn assemble(lanes: &Lanes, control: u32) -> Words;
@@ -90,8 +89,7 @@ fn control_bit(control: u32, word: usize) -> u64 {
     u64::from(control >> word & 1) << WORD_BITS
 }
 
-/// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, until each byte stands
-/// for one word.
+/// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, to a byte per word.
 #[inline(always)]
 fn parities_of(words: Words) -> u32 {
     let pairs: [u64; 4] = std::array::from_fn(|i| fold(words[i], words[i + 4], 32, 0xffff_ffff));
@@ -103,8 +101,7 @@ fn parities_of(words: Words) -> u32 {
     gathered(bytes)
 }
 
-/// Folds each `2 × by` bits of both words to `by` bits: those of `a` where `low` is set, those of `b` above
-/// them.
+/// Folds each `2 × by` bits of both words to `by` bits: `a`'s where `low` is set, `b`'s above them.
 #[inline(always)]
 fn fold(a: u64, b: u64, by: u32, low: u64) -> u64 {
     (a ^ a >> by) & low | (b ^ b << by) & !low

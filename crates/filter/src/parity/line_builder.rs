@@ -28,11 +28,9 @@ impl LineBuilder {
     /// Builds a line of a level of `count` lines from its sorted members. Returns it with the number of
     /// members that it stores, counted from the end:
     ///
-    /// 1. Solve the equations of the lanes, from the last member down to the first one that contradicts those
-    ///    after it.
+    /// 1. Solve the equations of the lanes, from the last member to the first that contradicts later ones.
     /// 2. Bump that member, with all members of its rank and below.
-    /// 3. Solve as many checks across the lanes as the remaining freedom allows, and set the quota
-    ///    accordingly.
+    /// 3. Solve as many checks across the lanes as the remaining freedom allows, and set the quota to match.
     #[inline(always)]
     pub fn build<L: Layout, A: Algebra>(&mut self, members: &[u64], count: u32) -> (Words, usize) {
         self.system.clear();

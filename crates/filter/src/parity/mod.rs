@@ -39,13 +39,12 @@
 //! A line with fewer keys than rows leaves `L` bits free for each row that is no pivot. Checks use them: a
 //! *check* wants a parity of bits from all words, which another vector selects, and a key that is not a
 //! member passes it with probability 1/2. Each member of the line has as many checks as the line's *quota*
-//! says, so a line with few keys has fewer false positives; lines that bump have a few, too, for the 1.61
-//! rows that they lose. Only keys that pass all lanes come to the checks: 0.4 % of the absent ones, so that
-//! checks cost a miss little.
+//! says, so a line with few keys has fewer false positives; lines that bump also have a few, for the 1.61
+//! rows that they lose. Only keys that pass all lanes reach the checks: 0.4 % of the absent ones, so checks
+//! add little to the cost of a miss.
 //!
 //! # The control byte
-//! Bit 63 of the eight words, word 0 lowest. With t the threshold, q the quota in sixteenths of a check, and
-//! s from 0 to 3:
+//! Bit 63 of the eight words, word 0 lowest. With t the threshold, q the quota in sixteenths, and s 0 to 3:
 //!
 //! | byte | t | q |
 //! |---|---|---|
@@ -57,8 +56,7 @@
 //! checks, and one more if u ≥ 1 − (q mod 16) / 16.
 //!
 //! # Where the bits are
-//! With `w0` … `w7` the little-endian words of a line, bits numbered from 0, and bit 63 of each a bit of the
-//! control byte:
+//! With `w0` … `w7` the little-endian words of a line, bits numbered from 0, and bit 63 of each for control:
 //!
 //! | L × R | lanes 0 to 7 | the other rows |
 //! |---|---|---|
@@ -70,8 +68,7 @@
 //! | 12 × 42 | bits 0 to 41 of `wj` | lane 8 + i: bits 42 to 62 of `w(2i)`, then of `w(2i+1)` |
 //! | 16 × 31 | bits 0 to 30 of `wj` | lane 8 + i: bits 31 to 61 of `wi` |
 //!
-//! Bits that are left (4 with 10 lanes, 9 with 11, 8 with 16) belong to no lane. Checks read them like all
-//! others.
+//! Left-over bits (4 with 10 lanes, 9 with 11, 8 with 16) belong to no lane. Checks read them like others.
 //!
 //! # From a hash to its equations
 //! For a level of n lines, the line is the high word of hash × n, and the place is its *low* word. Within a
@@ -84,10 +81,10 @@
 //! `equation.rs`.
 //!
 //! # Measured
-//! Sizes and rates for 1 million and for 100 million keys, including all levels, as printed by
+//! Sizes and rates for 1 million and for 100 million keys, including all levels, from
 //! `sidebloom filter table --kind parity` and `sidebloom filter table --kind parity --keys 100000000`. The
-//! rate is what the lines report of themselves; the tests compare it with probes. The bound is log2(1 / rate)
-//! bits per key.
+//! rate comes from the lines themselves; the tests compare it with probes. The bound is log2(1 / rate) bits
+//! per key.
 //!
 //! | width | L × R | bits per key, 1 M | 100 M | false positives | bits ÷ bound | lines per probe |
 //! |---|---|---|---|---|---|---|
@@ -116,10 +113,10 @@
 //! | 16 | 3.0 | 3.5 | 8.1 | 40 |
 //!
 //! With a GiB of lines (`cargo bench -p micro --bench memory`, 8 and 12 lanes), a probe that waits for the
-//! one before it takes 1.06 to 1.07 times as long as a plain load, which takes 220 to 229 ns. In
-//! `probe_many`, 4,096 hashes take 9.8 to 9.9 ns each, plain loads in consecutive batches of 32 take 7.3 to
-//! 7.4. A call with only 32 hashes takes 14 to 16 ns each, because its last misses overlap with nothing;
-//! plain loads take 11.5 when each batch waits for the one before it.
+//! previous one takes 1.06 to 1.07 times as long as a plain load, which takes 220 to 229 ns. In `probe_many`,
+//! 4,096 hashes take 9.8 to 9.9 ns each, plain loads in consecutive batches of 32 take 7.3 to 7.4. A call
+//! with only 32 hashes takes 14 to 16 ns each, because its last misses overlap with nothing; plain loads take
+//! 11.5 when each batch waits for the previous one.
 
 mod algebra;
 #[cfg(target_arch = "x86_64")]

@@ -1,5 +1,4 @@
-//! Choosing the probe functions for an instruction set and a width, and the probe of lines that may not be
-//! trusted.
+//! Chooses the probe functions for an instruction set and a width, and probes lines that may not be trusted.
 
 use super::equation::{next_level, place};
 use super::layout::{Layout, for_width};

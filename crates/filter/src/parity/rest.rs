@@ -1,13 +1,11 @@
-//! What a line requires of a key once its first lanes fit: the other lanes, and the checks across all of
-//! them.
+//! What a line requires of a key once its first lanes fit: the other lanes, and checks across all of them.
 
 use super::control::Control;
 use super::equation::{CHECKS_AT, Products, passes};
 use super::layout::{Layout, Pieces, WORD_BITS, WORDS, Words, mask, words_of};
 use crate::line::Line;
 
-/// Whether a line whose first lanes satisfy the equation satisfies the rest of it, and passes the checks that
-/// the key has.
+/// Whether a line whose first lanes satisfy the equation also satisfies the rest and the key's checks.
 #[inline(always)]
 pub(super) fn fits_wholly<L: Layout>(line: &Line, products: Products, place: u64, control: u32) -> bool {
     let words = words_of(line).map(|word| word & mask(WORD_BITS));
@@ -22,12 +20,12 @@ pub(super) fn fits_wholly<L: Layout>(line: &Line, products: Products, place: u64
 pub(super) trait Vectors {
     /// The parities for the first checks, as many as needed or more, the first lowest.
     fn checks(&self, coefficients: u64, needed: usize) -> u32;
-    /// The parities of what each word has in common with the rows of its piece, word 0 lowest.
+    /// For each word, the parity of its piece's rows under the coefficients, word 0 lowest.
     fn parities(&self, rows: u64, pieces: &Pieces) -> u8;
 }
 
-/// For each word, the bits that checks read. (Lines of seven lanes have a word that they do not read, and no
-/// lanes in pieces.)
+/// For each word, the bits that checks read. (Lines of seven lanes have a word that checks do not read, and
+/// no lanes in pieces.)
 pub(super) const fn read_by_rest<L: Layout>() -> Words {
     let (mut masks, mut word) = ([0; WORDS], 0);
     while word < L::CROSSED_WORDS {
@@ -37,8 +35,7 @@ pub(super) const fn read_by_rest<L: Layout>() -> Words {
     masks
 }
 
-/// [`fits_wholly`] in vectors. Computes checks that a key does not have, because their number is hard to
-/// predict.
+/// [`fits_wholly`] in vectors. Computes unneeded checks, because their number is hard to predict.
 #[inline(always)]
 pub(super) fn vectors_fit_wholly<L: Layout>(
     words: &impl Vectors,

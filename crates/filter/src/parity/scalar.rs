@@ -1,4 +1,4 @@
-//! Reading a line in scalar code, which the tests compare the vector code with.
+//! Reading a line in scalar code, the reference for testing the vector code.
 
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;

@@ -13,15 +13,13 @@ pub(super) const MAX_EQUATIONS: usize = 80;
 /// Where `high` holds the coefficients of the high rows, above the fingerprint.
 const HIGH_AT: u32 = 32;
 
-/// The equations of a line in descending order of their keys, as arrays. Unused entries are zero and have no
-/// effect.
+/// The equations of a line in descending order of keys, as arrays. Unused entries are zero, without effect.
 pub(super) struct System {
     /// The coefficients of the low rows, and the fingerprint above them if it [fits](one_word).
     low: [u64; MAX_EQUATIONS],
     /// Otherwise, the fingerprint in the low 32 bits, and the coefficients of the high rows above it.
     high: [u64; MAX_EQUATIONS],
-    /// The pivot of each solved equation, as a bit of the low or the high rows; neither if it follows from
-    /// the others.
+    /// The pivot of each solved equation, as a bit of the low or the high rows; neither if it has none.
     pivot_low: [u64; MAX_EQUATIONS],
     pivot_high: [u64; MAX_EQUATIONS],
     len: usize,
@@ -60,8 +58,7 @@ impl System {
         self.len += 1;
     }
 
-    /// Solves the equations in order up to the first contradiction. Returns the number of equations that
-    /// hold.
+    /// Solves the equations in order up to the first contradiction. Returns how many equations hold.
     #[inline(always)]
     pub fn solve<L: Layout>(&mut self) -> usize {
         let capacity = capacity::<L>();
@@ -118,8 +115,8 @@ impl System {
     }
 
     /// Vectors that may be added to any lane, because they satisfy the solved equations with zero on the
-    /// right: one for each row that is no pivot, `most` at most. The first array has their low rows, the
-    /// second the high ones.
+    /// right: one per row without pivot, at most `most`. The first array has their low rows, the second the
+    /// high ones.
     #[inline(always)]
     pub fn null_vectors<L: Layout>(&self, nulls: &mut NullVectors, most: usize) {
         nulls.len = 0;
@@ -141,7 +138,7 @@ impl System {
         }
     }
 
-    /// The pivots of the equations that a free row appears in.
+    /// The pivots of the equations in which a free row appears.
     #[inline(always)]
     fn with_free_row<L: Layout>(&self, rows: &[u64; MAX_EQUATIONS], bit: u32) -> (u64, u64) {
         let (mut low, mut high) = (0, 0);

@@ -13,26 +13,25 @@ pub trait SortHashes: Sized {
     /// An empty sorter for the hashes that this level bumps to the next, about a twentieth.
     ///
     /// # Errors
-    /// The sorter's own.
+    /// The sorter's errors.
     fn another(&self) -> Result<Self, Self::Error>;
 
     /// Adds a hash. Hashes may come in any order and more than once.
     ///
     /// # Errors
-    /// The sorter's own.
+    /// The sorter's errors.
     fn push(&mut self, hash: u64) -> Result<(), Self::Error>;
 
     /// The number of distinct hashes. No more hashes are pushed after this call.
     ///
     /// # Errors
-    /// The sorter's own.
+    /// The sorter's errors.
     fn distinct(&mut self) -> Result<u64, Self::Error>;
 
-    /// Passes every distinct hash to `each` once, in ascending pieces: each piece is sorted and lies above
-    /// the one before it.
+    /// Passes every distinct hash to `each` once, in ascending pieces: each is sorted and above the last.
     ///
     /// # Errors
-    /// The sorter's own, and those of `each`, which stop the iteration.
+    /// The sorter's errors, and those of `each`, which stop the iteration.
     fn in_order(&mut self, each: EachPiece<'_, Self::Error>) -> Result<(), Self::Error>;
 }
 
@@ -81,7 +80,7 @@ impl SortHashes for InMemory {
     }
 }
 
-/// Reserves memory for `more` hashes, and for as many as there are already if that is more.
+/// Reserves memory for `more` hashes, or for as many as there already are if that is more.
 pub(super) fn reserve(hashes: &mut Vec<u64>, more: usize) -> Result<()> {
     let all = hashes.len().saturating_add(more) as u64;
     hashes.try_reserve(more).map_err(|_| Error::OutOfMemory { bytes: all.saturating_mul(8) })
@@ -95,9 +94,9 @@ const MAX_SLOT_BITS: u32 = 16;
 /// The most hashes of a slot that are sorted by insertion.
 const FEW: usize = 16;
 
-/// All distinct hashes in ascending order: a scatter by the high bits into buckets, a scatter of each bucket,
-/// within L1, by the bits below them into about as many slots as it has hashes, and a sort by insertion. (Of
-/// hashes that are not uniform, some slots have too many, and then a comparison sort takes the bucket.)
+/// All distinct hashes in ascending order: a scatter by the high bits into buckets; a scatter of each bucket,
+/// within L1, by the next bits into about as many slots as it has hashes; and an insertion sort. (If hashes
+/// are not uniform, some slots have too many, and the bucket falls back to a comparison sort.)
 fn sorted(hashes: &[u64]) -> Result<Vec<u64>> {
     let mut sorted = Vec::new();
     reserve(&mut sorted, hashes.len())?;
@@ -137,13 +136,12 @@ fn sort_by_insertion(hashes: &mut [u64]) {
     }
 }
 
-/// Enough bits, and at least one, to tell so many buckets apart.
+/// Enough bits, and at least one, to number this many buckets.
 fn bits_for(buckets: usize) -> u32 {
     buckets.next_power_of_two().ilog2().max(1)
 }
 
-/// Moves the hashes into 2^`bits` buckets, by the bits after the first `skipped`, and returns where the
-/// buckets end.
+/// Moves the hashes into 2^`bits` buckets, by the bits after the first `skipped`. Returns their ends.
 fn scatter(from: &[u64], to: &mut [u64], skipped: u32, bits: u32, ends: &mut Vec<u64>) -> Result<()> {
     let bucket_of = |hash: u64| (hash << skipped >> (u64::BITS - bits)) as usize;
     ends.clear();

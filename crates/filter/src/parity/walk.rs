@@ -1,5 +1,4 @@
-//! The probe, level by level. `ask` says whether a line may hold a hash with a place, or `None` if the line
-//! bumps it.
+//! The probe, level by level. `ask` says whether a line may hold a hash with a place; `None` if it is bumped.
 
 use super::equation::{next_level, place as place_of};
 use crate::kind::FilterKind;
@@ -47,13 +46,11 @@ pub(super) fn probe_levels(
     true
 }
 
-/// The number of probes that wait for their line of the second level: about as many as two hundred hashes
-/// produce.
+/// The number of probes that wait for their line of the second level: about as many as 200 hashes produce.
 const WAITING: usize = 8;
 
 /// [`probe`] for many hashes, whose verdicts are all [`Verdict::Maybe`] before the call. Prefetches lines of
-/// the first level ahead, and lines of the second level as soon as a hash needs one; these are read in
-/// batches.
+/// the first level ahead, and lines of the second level as soon as a hash needs one, to read them in batches.
 #[inline(always)]
 pub(super) fn probe_many(
     lines: &[Line],

@@ -61,9 +61,9 @@ impl Width {
         }
     }
 
-    /// The false-positive rate of a large filter, 0 to 1. That of a few hundred keys is up to half as much
+    /// The false-positive rate of a large filter, 0 to 1. With a few hundred keys it is up to half as much
     /// again, if their lines happen to be full;
-    /// [`BuiltFilter::expected_fpr`](crate::BuiltFilter::expected_fpr) has it.
+    /// [`BuiltFilter::expected_fpr`](crate::BuiltFilter::expected_fpr) has the exact rate.
     pub fn fpr(self) -> f64 {
         match self {
             Width::Seven => 0.005_955,
@@ -76,7 +76,7 @@ impl Width {
         }
     }
 
-    /// The number of lines in all levels of a filter for so many keys, with so many keys per line on average.
+    /// Number of lines in all levels of a filter for this many keys, with this many keys per line on average.
     /// Real filters have a few lines more or less, because their hashes decide how many keys a level bumps.
     pub fn expected_lines(self, keys: u64, keys_per_line: f64) -> u64 {
         let roomier = (self.keys_per_line() / keys_per_line - 1.0).max(0.0);
@@ -93,8 +93,8 @@ impl Width {
         lines as u64
     }
 
-    /// The share of its keys that a level bumps, and by what power of e it falls when lines are made twice as
-    /// roomy, as the tests measure.
+    /// The share of keys that a level bumps, and by what power of e it falls when lines have twice the room,
+    /// as the tests measure.
     fn bumped(self) -> (f64, f64) {
         match self {
             Width::Seven => (0.0476, 11.2),

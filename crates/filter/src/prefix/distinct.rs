@@ -4,8 +4,8 @@ use super::extractor::PrefixExtractor;
 use super::set::PrefixSet;
 use crate::hash::KeyHasher;
 
-/// Finds the distinct prefixes of keys that come in ascending order. All keys with one prefix are neighbours,
-/// so it is enough to know the last prefix of each extractor.
+/// Finds the distinct prefixes of keys in ascending order. All keys with one prefix are neighbours, so it
+/// only needs the last prefix of each extractor.
 pub struct DistinctPrefixes {
     hasher: KeyHasher,
     /// Each extractor with the last prefix; empty before the first.

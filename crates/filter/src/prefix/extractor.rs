@@ -3,8 +3,8 @@
 use crate::error::{Error, Result};
 use std::fmt;
 
-/// Says which prefix of a key a filter learns beside the key itself. Keys that lack such a prefix are outside
-/// its domain: for them, the filter learns the key alone.
+/// Says which prefix of a key a filter holds in addition to the key. Keys that lack such a prefix are outside
+/// its domain: for them, the filter holds only the key.
 ///
 /// ```
 /// use sidebloom_filter::PrefixExtractor;
@@ -29,8 +29,7 @@ const FIXED: u8 = 1;
 const DELIMITED: u8 = 2;
 
 impl PrefixExtractor {
-    /// The longest fixed prefix in bytes, and the largest number of delimiters: the size of the largest key
-    /// of a store.
+    /// The longest fixed prefix in bytes, and the largest number of delimiters: the size of the largest key.
     pub const MAX: usize = 64 << 10;
 
     /// The first `bytes` bytes, 1 to [`MAX`](Self::MAX). Shorter keys are outside the domain.
@@ -44,14 +43,13 @@ impl PrefixExtractor {
         PrefixExtractor(Rule::Delimited { byte, count: saturated(count) })
     }
 
-    /// For compound keys, `row` delimiter `column` delimiter …: the prefix up to the first delimiter, and
-    /// that up to the second.
+    /// For compound keys, `row` delimiter `column` delimiter …: the prefix up to the first delimiter, and the
+    /// one up to the second.
     pub const fn row_and_column(delimiter: u8) -> [Self; 2] {
         [PrefixExtractor::delimited(delimiter, 1), PrefixExtractor::delimited(delimiter, 2)]
     }
 
-    /// The prefix of a key; `None` if the key is outside the domain. All keys that start with this prefix
-    /// have the same.
+    /// The prefix of a key; `None` if the key is outside the domain. All keys that start with it share it.
     #[inline]
     pub fn extract<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
         match self.0 {
@@ -63,9 +61,9 @@ impl PrefixExtractor {
         }
     }
 
-    /// The hash that a filter has for a prefix, given the [`KeyHasher`](crate::KeyHasher)'s hash of it. Each
-    /// extractor has its own, so that a prefix never makes a "maybe" of the key with the same bytes, or of
-    /// the same prefix by another extractor.
+    /// The hash that a filter has for a prefix, given the [`KeyHasher`](crate::KeyHasher)'s hash of it. It
+    /// differs between extractors, so a prefix never causes a "maybe" for the key with the same bytes, or for
+    /// another extractor's prefix.
     #[inline]
     pub fn member(&self, hash: u64) -> u64 {
         mix(hash ^ mix(self.code()))
@@ -118,7 +116,7 @@ impl PrefixExtractor {
     }
 }
 
-/// A number in the few bytes that it needs; one beyond them is out of range anyway.
+/// A number in the few bytes that it needs; larger ones are out of range anyway.
 const fn saturated(number: usize) -> u32 {
     if number > u32::MAX as usize { u32::MAX } else { number as u32 }
 }

@@ -1,9 +1,8 @@
 //! Prefixes of keys as further members of a filter, so that it can deny all keys with a prefix at once.
 //!
 //! A [`PrefixExtractor`] says which prefix a key has. A filter over sorted keys gets each distinct prefix
-//! once ([`DistinctPrefixes`]), and a range of keys that all have one prefix asks for that ([`PrefixQuery`]).
-//! The filter must tell which extractors it was built with ([`PrefixSet`]): it knows nothing about the
-//! prefixes of others.
+//! once ([`DistinctPrefixes`]). A range whose keys all have one prefix probes for it ([`PrefixQuery`]). The
+//! filter must tell which extractors it was built with ([`PrefixSet`]): it knows nothing of others.
 
 mod distinct;
 mod extractor;

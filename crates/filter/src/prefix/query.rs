@@ -1,11 +1,11 @@
-//! Which prefix all keys of a range have.
+//! The common prefix of all keys of a range.
 
 use super::extractor::PrefixExtractor;
 use super::set::PrefixSet;
 use crate::hash::KeyHasher;
 use std::ops::Bound;
 
-/// A question to filters: may there be a key within a range, all of whose keys have one prefix?
+/// A question to filters: may there be a key in a range whose keys all have one prefix?
 #[derive(Debug, Clone, Copy)]
 pub struct PrefixQuery {
     /// Each extractor that applies with its member hash, the longest prefix first.
@@ -23,7 +23,7 @@ impl PrefixQuery {
         let (Bound::Included(from) | Bound::Excluded(from)) = lower else { return None };
         let (mut members, mut lens) = ([None; PrefixSet::MAX], [0; PrefixSet::MAX]);
         for extractor in set.iter() {
-            // What starts with the prefix of the lower bound has the same prefix.
+            // Keys that start with the prefix of the lower bound have the same prefix.
             let prefix = extractor.extract(from).filter(|prefix| ends_within(upper, prefix));
             let Some(prefix) = prefix else { continue };
             let Some(at) = lens.iter().position(|len| *len < prefix.len()) else { continue };
@@ -35,8 +35,8 @@ impl PrefixQuery {
         members[0].is_some().then_some(PrefixQuery { members })
     }
 
-    /// The hash to ask a filter for that was built with the extractors in `known`: that of the longest
-    /// prefix. `None` if it has none of these prefixes, and so no answer.
+    /// The hash to probe for in a filter built with the extractors in `known`: the longest prefix's. `None`
+    /// if the filter has none of these prefixes, and so no answer.
     #[inline]
     pub fn hash_for(&self, known: &PrefixSet) -> Option<u64> {
         let known = |(extractor, _): &&(PrefixExtractor, u64)| known.contains(*extractor);
@@ -50,9 +50,9 @@ impl PrefixQuery {
     }
 }
 
-/// Whether a range that begins with `prefix` ends before the first key behind those with the prefix.
+/// Whether a range that begins with `prefix` ends before the first key after those with the prefix.
 fn ends_within(upper: Bound<&[u8]>, prefix: &[u8]) -> bool {
-    // The keys behind begin with the prefix up to the last byte that can be raised, and that byte raised.
+    // Later keys begin with the prefix up to the last byte that can be raised, and that byte raised.
     let Some(last) = prefix.iter().rposition(|&byte| byte != 0xff) else { return true };
     let is_end =
         |key: &[u8]| key.len() == last + 1 && key[..last] == prefix[..last] && key[last] == prefix[last] + 1;

@@ -16,8 +16,7 @@ impl PrefixSet {
     /// A set of these extractors.
     ///
     /// # Errors
-    /// [`Error::InvalidArgument`] for more than [`MAX`](Self::MAX), for one that is there twice, and for one
-    /// with parameters out of range.
+    /// [`Error::InvalidArgument`] for more than [`MAX`](Self::MAX), a duplicate, or parameters out of range.
     pub fn new(extractors: impl IntoIterator<Item = PrefixExtractor>) -> Result<Self> {
         let mut sorted = Vec::new();
         for extractor in extractors {

@@ -127,7 +127,7 @@ proptest! {
         prop_assert_eq!(found.into_iter().collect::<BTreeSet<_>>(), expected);
     }
 
-    /// I1: a filter of the keys has what is asked for every range that holds one of them.
+    /// I1: a filter of the keys has the hash that every range holding one of them probes for.
     #[test]
     fn i1_a_range_asks_for_a_prefix_of_every_key_within_it(
         known in set(), asked in set(), key in key(), lower in bound(), upper in bound(),

@@ -1,32 +1,31 @@
-//! Which segments to compact next: leveled compaction with size ratio 10, whose upper levels follow the size
-//! of the deepest one.
+//! Which segments to compact next: leveled compaction with size ratio 10, where the deepest level sets the
+//! sizes of the others.
 //!
-//! 1. Merging level 0 rewrites level 1. Level 0 is therefore due when it has 4 segments and as many bytes as
-//!    level 1, or 12 segments.
-//! 2. The deepest level with segments may grow to 16 segments × 10 for each level above it. Each other level
-//!    has a tenth of the next one as its target, but at least 4 segments. So a store has as few levels as its
-//!    size allows: data is merged into fewer of them on its way down, and a lookup asks fewer runs. (As in
-//!    RocksDB, whose option `level_compaction_dynamic_level_bytes` sizes levels from below.)
-//! 3. The level that exceeds its target by most goes first. The segments of level 0 overlap one another, so
-//!    they are merged together, with everything they overlap in level 1. If there are very many, the oldest
-//!    go first. A segment that overlaps nothing in either level is only moved, as when keys arrive in order.
-//! 4. Of any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is
+//! 1. Merging level 0 rewrites level 1. So level 0 is due when it has 4 segments and as many bytes as level
+//!    1, or 12 segments.
+//! 2. The deepest level with segments may grow to 16 segments × 10 for each level above it. The target of
+//!    each other level is a tenth of the next one, but at least 4 segments. So a store has as few levels as
+//!    its size allows: data is merged through fewer levels, and a lookup checks fewer runs. (RocksDB's option
+//!    `level_compaction_dynamic_level_bytes` does the same.)
+//! 3. The level that exceeds its target by most comes first. Level-0 segments overlap, so they are merged
+//!    together, with everything they overlap in level 1; if there are very many, the oldest come first. A
+//!    segment that overlaps nothing in either level is only moved, as when keys arrive in order.
+//! 4. In any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is
 //!    merged.
-//! 5. When no writes come in, the newest segments of level 0 are merged with one another, up to the size of 4
-//!    segments, or all into level 1 if that is no larger; and each level is reduced to a tenth of the next
-//!    one. So data that arrives under load is merged rarely and late, while an idle store has few runs, and
+//! 5. When no writes come in, the newest level-0 segments are merged with one another, up to the size of 4
+//!    segments, or all into level 1 if that is no larger. Each deeper level is reduced to a tenth of the next
+//!    one. So data that arrives under load is merged rarely and late, while an idle store has few runs, with
 //!    few keys in the upper ones.
-//! 6. Segments of which range tombstones delete everything are dropped unread, before anything else. A
-//!    segment with a long streak of tombstones, of keys or of ranges, is merged down until they have nothing
-//!    left to hide, since a walk has to pass them or what they hide.
+//! 6. Segments that range tombstones delete entirely are dropped unread, before anything else. A segment with
+//!    a long streak of tombstones (of keys or ranges) is merged down until they hide nothing, since a walk
+//!    has to pass the tombstones or what they hide.
 //! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its
-//!    outputs may span gaps between its inputs, where the live set shows nothing yet. A compaction that needs
-//!    either waits until it is done.
-//! 8. Segments that only move go along with the first of them, in one edit of the manifest, as long as their
-//!    level holds too much.
+//!    outputs may span gaps between its inputs, which the live set does not show. Others that need either
+//!    wait.
+//! 8. When a segment only moves, others move in the same manifest edit, while the level exceeds its target.
 //!
-//! Nothing here looks at every segment of a store: levels are sorted, and what is found for a part of a level
-//! is kept while that part stays the same (see `costs.rs`).
+//! Nothing here scans every segment of a store: levels are sorted, and results for a part of a level are kept
+//! until that part changes (see `costs.rs`).
 
 use crate::engine::compact::compaction::{Compaction, LEVEL0_GROUP_MAX, needs_no_tombstones};
 use crate::engine::compact::costs::MergeCosts;
@@ -40,21 +39,21 @@ use crate::sync::assert_unlocked;
 const LEVEL_SEGMENTS_MIN: u64 = 4;
 /// The most segments of level 1 while it is the deepest level.
 const LEVEL1_SEGMENTS_MAX: u64 = 16;
-/// Level 0 is due at so many times its trigger, however large level 1 is.
+/// Level 0 is due at this multiple of its trigger, no matter how large level 1 is.
 const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 /// The target of each level relative to the one above it.
 const SIZE_RATIO: u64 = 10;
 
-/// A streak of so many tombstones, of keys or of ranges, takes a walk a few milliseconds to pass.
+/// A walk takes a few milliseconds to pass a streak of this many tombstones, of keys or of ranges.
 pub(crate) const TOMBSTONE_STREAK: usize = 8 << 10;
 
-/// How many bytes a level may hold while it is the deepest one.
+/// The most bytes of a level while it is the deepest one.
 pub(crate) fn deepest_bytes_max(level: usize, segment_bytes: u64) -> u64 {
     let power = u32::try_from(level.saturating_sub(1)).unwrap_or(u32::MAX);
     SIZE_RATIO.saturating_pow(power).saturating_mul(segment_bytes.saturating_mul(LEVEL1_SEGMENTS_MAX))
 }
 
-/// How many bytes a level below 0 may hold before it is compacted.
+/// The most bytes of a level below 0 before it is compacted.
 fn target_bytes(live: &LiveSet, level: usize, segment_bytes: u64) -> u64 {
     let deepest = live.deepest().max(1);
     if level >= deepest {
@@ -66,7 +65,7 @@ fn target_bytes(live: &LiveSet, level: usize, segment_bytes: u64) -> u64 {
 }
 
 /// The most urgent compaction; `None` if every level is within its target or already being compacted. `costs`
-/// are those of the last pick.
+/// come from the last pick.
 pub(crate) fn pick(
     costs: &mut MergeCosts,
     live: &LiveSet,
@@ -116,7 +115,7 @@ pub(crate) fn level0_is_due(live: &LiveSet, options: &Options) -> bool {
     score(live, 0, options) >= 1.0
 }
 
-/// The next compaction of level 0, however few segments it has.
+/// The next compaction of level 0, even if it has few segments.
 pub(crate) fn pick_level0(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
     let level0 = live.levels()[0].segments();
     // A merge within level 0 must not keep older segments from leaving it.
@@ -128,7 +127,7 @@ pub(crate) fn pick_level0(live: &LiveSet, options: &Options, running: &[Reservat
     pick_alone(live, 0, moves_max, running).or_else(|| Compaction::of_level0(live, is_older, running))
 }
 
-/// The oldest segments of level 0 of at least `bytes`, up to `moves_max`, that overlap no other one of levels
+/// The oldest level-0 segments of at least `bytes`, at most `moves_max`, that overlap no other one of levels
 /// 0 and 1, as when keys arrive in order.
 fn pick_alone(live: &LiveSet, bytes: u64, moves_max: usize, running: &[Reservation]) -> Option<Compaction> {
     let level1 = live.levels()[1].segments();
@@ -141,7 +140,7 @@ fn pick_alone(live: &LiveSet, bytes: u64, moves_max: usize, running: &[Reservati
     Some(first.along(candidates.take(moves_max - 1), u64::MAX, running))
 }
 
-/// The segments of level 0 that overlap no other one there, newest first.
+/// The level-0 segments that overlap no other one there, newest first.
 fn disjoint_in_level0(level0: &Segments) -> Vec<&LiveSegment> {
     let mut by_key: Vec<(usize, &LiveSegment)> = level0.iter().enumerate().collect();
     by_key.sort_by(|(_, a), (_, b)| a.meta.smallest.cmp(&b.meta.smallest));
@@ -160,8 +159,8 @@ fn disjoint_in_level0(level0: &Segments) -> Vec<&LiveSegment> {
     disjoint.into_iter().map(|(_, segment)| segment).collect()
 }
 
-/// The segment of a level below 0 that is merged with the fewest bytes for each of its own. If it only moves,
-/// others move along, until `excess` bytes have left the level.
+/// The segment of a level below 0 whose merge costs the fewest bytes per byte of its own. If it only moves,
+/// others move with it, until `excess` bytes have left the level.
 fn pick_sorted(
     costs: &mut MergeCosts,
     live: &LiveSet,
@@ -177,9 +176,9 @@ fn pick_sorted(
     Some(first.along(moving, excess, running))
 }
 
-/// Merges the newest segments of level 0, each of which is at most as large as those after it together; or
-/// all into level 1 if that is no larger. So a store that is written now and then has a few runs, and no
-/// entry is merged for every flush. A segment that overlaps nothing only moves, once it is no longer tiny.
+/// Merges the newest level-0 segments, each at most as large as all newer ones together; or all of them into
+/// level 1 if that is no larger. So a store that is written to now and then has few runs, and not every flush
+/// merges every entry. A segment that overlaps nothing only moves, once it is no longer tiny.
 fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
     let [level0, level1, ..] = live.levels();
     if options.level0_trigger == usize::MAX {
@@ -208,8 +207,8 @@ fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservati
     }
 }
 
-/// Merges a segment with a long streak of tombstones into the next level; in the deepest one, rewrites it
-/// without them.
+/// Merges a segment with a long streak of tombstones into the next level, or rewrites it without them in the
+/// deepest.
 fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
     let is_dense = |s: &&LiveSegment| s.meta.longest_streak >= TOMBSTONE_STREAK as u64;
     live.levels().iter().enumerate().find_map(|(number, level)| {
@@ -234,7 +233,7 @@ fn pick_when_idle(costs: &mut MergeCosts, live: &LiveSet, running: &[Reservation
     let bytes: Vec<u64> = live.levels().iter().map(|level| level.file_bytes()).collect();
     let mut pairs = bytes.windows(2).enumerate().skip(1);
     let (level, excess) = pairs.find_map(|(level, pair)| match pair {
-        // What moves also makes the next level larger.
+        // Segments that move also make the next level larger.
         [upper, lower] if *lower > 0 && upper.saturating_mul(SIZE_RATIO) > *lower => {
             let excess = upper.saturating_mul(SIZE_RATIO) - lower;
             Some((level, excess / (SIZE_RATIO + 1)))

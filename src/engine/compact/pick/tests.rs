@@ -1,4 +1,4 @@
-//! The pick and the live set beside plain versions that look at every segment.
+//! The pick and the live set, compared with plain versions that look at every segment.
 
 use super::*;
 use crate::engine::compact::compaction::CompactionKind;
@@ -49,7 +49,7 @@ impl Maker {
         }
     }
 
-    /// Up to so many disjoint segments of a level, with gaps.
+    /// Up to this many disjoint segments of a level, with gaps.
     fn level(&mut self, level: u8, count: usize) -> Vec<LiveSegment> {
         let mut keys: Vec<u64> = (0..2 * count).map(|_| self.rng.u64(..KEYS)).collect();
         keys.sort_unstable();
@@ -198,8 +198,8 @@ fn ids(segments: impl Iterator<Item = LiveSegment>) -> Vec<FileId> {
     segments.map(|s| s.meta.id).collect()
 }
 
-/// Whether the others that move along may: nothing overlaps them, they hide nothing, and their level holds
-/// too much without them.
+/// Whether the added segments may move: nothing overlaps them, they hide nothing, and their level holds too
+/// much without them.
 fn check_moves(live: &LiveSet, compaction: &Compaction) {
     for (number, moved) in compaction.upper.iter().enumerate() {
         let (level, meta) = (usize::from(moved.meta.place.last_level()), &moved.meta);
@@ -248,7 +248,7 @@ proptest! {
                 prop_assert_eq!(plain, Some(chosen), "step {}", step);
             }
             if maker.rng.u8(..3) == 0 {
-                running.push(compaction.reservation().clone()); // It goes on during the next picks.
+                running.push(compaction.reservation().clone()); // It runs during the next picks.
                 continue;
             }
             // Its outputs have other bounds, within its hull.

@@ -1,14 +1,14 @@
-//! Where ingested segments go: each into the deepest level that keeps the order of ages.
+//! Where ingested segments go: each into the deepest level that keeps entries ordered by age.
 //!
-//! Ingested rows are newer than everything else in the store. So a segment of theirs may lie in a level if
-//! nothing overlaps it there or above. Besides:
+//! Ingested rows are newer than everything else in the store. So their segment may lie in a level if nothing
+//! overlaps it there or above. In addition:
 //! 1. No level is used that is deeper than the data and the rows together need.
-//! 2. A running compaction owns its range on its output level (I10), and the segments that are placed own
-//!    theirs until they are published.
-//! 3. A segment in quarantine returns above the entries that are older. [`Quarantine`] records how deep newer
-//!    ones may be, so rows of its range stay within that.
-//! 4. Few rows go to level 0, as a flush does, which is merged with others: or many small ingests would leave
-//!    as many segments.
+//! 2. A running compaction owns its range on its output level (I10). Segments being placed own theirs until
+//!    they are published.
+//! 3. A quarantined segment returns above older entries. [`Quarantine`] records how deep newer ones may be,
+//!    so rows of its range stay within that.
+//! 4. Few rows go to level 0, like a flush, and are merged with others. Otherwise many small ingests would
+//!    leave as many segments.
 
 use crate::engine::compact::pick::deepest_bytes_max;
 use crate::engine::compact::reservation::Reservation;
@@ -18,7 +18,7 @@ use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::LEVELS;
 use crate::options::Options;
 
-/// The segments, which overlap nothing in their levels and in those above.
+/// The segments, which overlap nothing in their levels or above.
 fn place(
     live: &LiveSet,
     built: &[LiveSegment],
@@ -47,7 +47,7 @@ fn level_for(live: &LiveSet, segment: &LiveSegment, deepest: usize, running: &[R
     let overlaps = |level: usize| {
         let Some(others) = live.levels().get(level).map(|level| level.segments()) else { return false };
         match level {
-            // In the order of ages, every other one in that of keys.
+            // Level 0 is ordered by age, every other level by key.
             0 => others.iter().any(|other| other.overlaps(smallest, largest)),
             _ => !others.overlapping(smallest, largest).is_empty(),
         }
@@ -122,7 +122,7 @@ mod tests {
 
     fn options() -> Options {
         let options = Options::new().segment_bytes(4 << 10).compression(Compression::None);
-        Options { level0_trigger: usize::MAX, ..options } // Level 0 may be as large as it likes.
+        Options { level0_trigger: usize::MAX, ..options } // No limit on the size of level 0.
     }
 
     fn rows(keys: Range<u32>) -> impl Iterator<Item = Result<(String, [u8; 100])>> {
@@ -133,7 +133,7 @@ mod tests {
         db.stats().levels.iter().map(|level| level.segments).collect()
     }
 
-    /// Each segment goes to the deepest level such that nothing overlaps it there or above.
+    /// Each segment goes to the deepest level where nothing overlaps it there or above.
     #[test]
     fn each_segment_goes_to_the_deepest_level_that_it_can_reach() {
         let dir = tempfile::tempdir().unwrap();
@@ -170,7 +170,7 @@ mod tests {
     fn i10_rows_stay_off_the_level_that_a_running_compaction_writes() {
         let (_dir, path) =
             store_of(&[(3, &[("key00000", "old")]), (2, &[("key01900", "old")]), (4, &[("zzz", "old")])]);
-        let db = options().read_only(true).open(&path).unwrap(); // Nothing is compacted meanwhile.
+        let db = options().read_only(true).open(&path).unwrap(); // Nothing is compacted in this test.
         let shared = &db.engine().shared;
         let live = shared.live();
         let inputs = || live.levels()[2].segments().iter().chain(live.levels()[3].segments().iter());
@@ -203,7 +203,7 @@ mod tests {
         let was = |left, overtaken| Place::Quarantine(Quarantine { left, overtaken });
         for (quarantined, expected) in [(was(0, 0), 0), (was(1, 1), 1), (was(2, 2), 2), (was(1, 3), 3)] {
             let (_dir, path) = store_of(&[(2, ENDS), (4, &[("zzz", "old")])]);
-            let db = options().read_only(true).open(&path).unwrap(); // Nothing is compacted meanwhile.
+            let db = options().read_only(true).open(&path).unwrap(); // Nothing is compacted in this test.
             let other = tempfile::tempdir().unwrap();
             let source = options().open(other.path().join("db")).unwrap();
             source.ingest(rows(1000..1200)).unwrap();

@@ -1,15 +1,15 @@
-//! Bulk loading: sorted rows bypass the log and the memtable and go straight into segments.
+//! Bulk loading: sorted rows bypass the log and the memtable and become segments directly.
 //!
 //! 1. The segments are built without any lock: the rows come from the caller's code, which may use the store.
-//!    Their rows have no sequence number yet (`unnumbered.rs`).
+//!    They have no sequence number yet (`unnumbered.rs`).
 //! 2. The publication holds the log, so other writers wait. It flushes what is in memory. Then all rows get
-//!    the next sequence number, so they are newer than everything else in the store, whoever has written or
-//!    ingested meanwhile. So compactions need not know of them.
-//! 3. The log leaves that number out, and a new log begins behind it. So a manifest that has lost the rows
+//!    the next sequence number, so they are newer than everything else in the store, including rows written
+//!    or ingested during the load. So compactions need not know about them.
+//! 3. The log skips that number, and a new log begins after it. So a manifest that has lost the rows
 //!    contradicts that log, as it would after a flush, and the loss is noticed (I4). If the publication
 //!    fails, the log stays and the next attempt uses both again.
-//! 4. Each segment goes to the deepest level in which the order of ages allows it (`destination.rs`). One
-//!    edit of the manifest adds them all.
+//! 4. Each segment goes to the deepest level that the order of ages allows (`destination.rs`). One manifest
+//!    edit adds them all.
 
 pub(crate) mod destination;
 pub(crate) mod unnumbered;
@@ -32,12 +32,12 @@ use std::sync::Arc;
 
 /// The level that segments are built for. They move once their number and the other segments are known.
 const LEVEL: u8 = 1;
-/// The sequence number of rows that wait for theirs.
+/// The sequence number of rows that have none yet.
 const UNNUMBERED: Seq = 0;
 
 impl Writer {
-    /// All rows become visible at once. `rows` is the caller's code and may use the store, so no lock is held
-    /// while it runs.
+    /// All rows become visible at once. `rows` is the caller's code and may use the store, so it runs without
+    /// a lock.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
@@ -55,7 +55,7 @@ impl Writer {
 
     /// Numbers the rows and makes the segments visible.
     fn publish_ingested(&self, built: UnnumberedSegments<'_>) -> Result<()> {
-        self.flush()?; // Most of what is in memory, while other writers go on.
+        self.flush()?; // Most of what is in memory, while other writers continue.
         let mut log = lock(&self.log);
         let log = self.sound_log(&mut log)?;
         if !log.memtable.is_empty() {
@@ -87,7 +87,7 @@ impl Writer {
         published
     }
 
-    /// Lets the log leave out number `seq`, and begin anew behind it.
+    /// Makes the log skip number `seq`, and starts a new log after it.
     fn skip_to(&self, log: &mut ActiveLog, seq: Seq) -> Result<()> {
         log.writer.append_gap(seq + 1).map_err(|e| self.fail_log(log, e))?;
         log.memtable.skip(seq);
@@ -109,7 +109,7 @@ impl Writer {
         Ok(log)
     }
 
-    /// Whether nothing is in memory, and the log begins behind a number that the manifest does not know: that
+    /// Whether nothing is in memory and the log begins after a number that the manifest does not know: that
     /// of rows whose publication failed.
     fn begins_behind_a_free_number(&self, log: &ActiveLog) -> Result<bool> {
         let is_flushed = log.writer.is_empty() && self.shared.view().immutable.is_empty();

@@ -1,9 +1,9 @@
-//! Segments of ingested rows before they are published: complete, but for the sequence number of their rows.
+//! Segments of ingested rows before they are published: complete, except for their rows' sequence number.
 //!
-//! Only the publication knows the number, and it must not wait until gigabytes are written anew. So the
-//! blocks have none, and the number comes with the footer, 56 bytes that are appended last
-//! (`segment/format.rs`). Until then a segment has the name of an obsolete one: a repair leaves it out, and
-//! the next open removes what a crash has left.
+//! The number is only known at publication, which must not wait for gigabytes to be rewritten. So the blocks
+//! have none, and the number is in the footer, 56 bytes appended last (`segment/format.rs`). Until then a
+//! segment has an obsolete segment's name: a repair leaves it out, and the next open removes what a crash
+//! left.
 
 use crate::engine::filters::FilterKeeper;
 use crate::engine::storage::segment_builder::{SegmentBuilder, UnpublishedSegments};
@@ -16,11 +16,10 @@ use crate::segment::UnnumberedSegment;
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// How many segments are open at a time while they get their number. File systems that journal sync them
-/// together.
+/// How many segments are open while they get their number. Journaling file systems sync them together.
 const OPEN_MAX: usize = 32;
 
-/// Call order: `push* number`. Dropped before, it removes the files.
+/// Call order: `push* number`. Removes the files if dropped before that.
 pub(crate) struct UnnumberedSegments<'a> {
     filters: &'a FilterKeeper,
     segments: VecDeque<(LiveSegment, UnnumberedSegment)>,
@@ -37,7 +36,7 @@ impl<'a> UnnumberedSegments<'a> {
         UnnumberedSegments { filters, segments: VecDeque::new() }
     }
 
-    /// Completes a segment, but for its number.
+    /// Completes a segment, except for its number.
     pub fn push(&mut self, builder: SegmentBuilder<'_>) -> Result<()> {
         let (segment, unnumbered) = builder.finish_unnumbered()?;
         self.filters.note_missing_sidecar(&segment);

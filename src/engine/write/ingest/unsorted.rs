@@ -1,11 +1,10 @@
 //! Bulk loading of rows in any order: an external merge sort in front of [`Writer::ingest`].
 //!
 //! 1. Rows are collected in memory. A full buffer is sorted and written as a *run*: segments without filters,
-//!    whose sequence number is the run's. No manifest names them, and they have the name of obsolete segments
-//!    from the start: a repair leaves them out, and the next open removes what a crash has left.
-//! 2. Runs are merged, and of rows with the same key the one of the newest run counts. A merge needs a cursor
-//!    for each run, so a certain number of runs is merged into one of the next tier: each row is rewritten
-//!    once per tier.
+//!    whose sequence number is the run's. No manifest names them, and they have the names of obsolete
+//!    segments from the start: a repair leaves them out, and the next open removes what a crash left.
+//! 2. Runs are merged; for rows with the same key, the newest run wins. A merge needs a cursor per run, so
+//!    only a limited number of runs is merged into one of the next tier: each row is rewritten once per tier.
 
 use crate::direction::Direction;
 use crate::engine::storage::Storage;
@@ -22,11 +21,11 @@ use std::ops::{Bound, Range};
 /// The most runs of a tier. Each run has a cursor in a merge, with a read window of up to 256 KiB.
 const RUNS_MAX: usize = 64;
 
-/// Segments in the order of their keys.
+/// Segments in key order.
 type Run = Vec<LiveSegment>;
 
 impl Writer {
-    /// [`ingest`](Writer::ingest) for rows in any order; of rows with the same key, the last one counts.
+    /// [`ingest`](Writer::ingest) for rows in any order; for rows with the same key, the last one wins.
     pub fn ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
@@ -41,7 +40,7 @@ impl Writer {
     }
 }
 
-/// The rows of segments that no manifest names, in the order of their keys; the newest of each key.
+/// The rows of segments that no manifest names, in key order; the newest of each key.
 fn rows_of<'a>(
     runs: impl IntoIterator<Item = &'a [LiveSegment]>,
 ) -> impl Iterator<Item = Result<(Vec<u8>, Value)>> {
@@ -131,7 +130,7 @@ impl RowSorter<'_> {
     }
 }
 
-/// Writes a run as segments that are removed when they are dropped. Call order: `append* finish`.
+/// Writes a run as segments that are removed when dropped. Call order: `append* finish`.
 struct RunWriter<'a> {
     storage: &'a Storage,
     finished: Run,

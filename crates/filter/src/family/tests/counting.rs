@@ -53,12 +53,12 @@ fn a_saturated_counter_never_goes_down() {
 
 #[test]
 fn overflow_prediction_is_fan_s_and_matches_small_counters() {
-    // Full, at the best k, counters reach 16 with probability 1.37e-15 (Fan et al.); 15 is about 23 times as
+    // Full, at the best k, counters reach 16 with probability 1.37e-15 (Fan et al.); 15 is 23 times as
     // likely.
     let filter = CountingBloom::new(1_000_000, 0.01).unwrap();
     let each = filter.expected_saturated(filter.plan().capacity()) / filter.plan().shape.bits() as f64;
     assert!((1e-15..1e-13).contains(&each), "{each}");
-    // Overfull on purpose, with counters enough to count.
+    // Overfull on purpose, with enough counters to count.
     let shape = Shape::new(1 << 16, 1).unwrap();
     let plan = Plan { shape, fpr: 0.999_999_99, hash: HashFunction::default() };
     let mut filter = CountingBloom::with_plan(plan).unwrap();
@@ -78,7 +78,7 @@ fn the_plain_filter_of_a_counting_one_is_the_bloom_filter_of_its_keys() {
     assert_eq!(counting.to_bloom().unwrap().lines(), bloom_of(plan, 0..1000).lines());
 }
 
-/// Keys that were chosen by the default hash pass a counting filter no more often than others.
+/// Keys chosen by the default hash pass a counting filter no more often than others.
 #[test]
 fn keys_chosen_by_the_default_hash_pass_a_counting_filter_as_others_do() {
     let mut secret = CountingBloom::new(2000, 0.01).unwrap();
@@ -88,7 +88,7 @@ fn keys_chosen_by_the_default_hash_pass_a_counting_filter_as_others_do() {
     }
     let chosen: Vec<_> =
         (0..).map(|i| key(1, i)).filter(|key| public.contains(key) == Verdict::Maybe).take(500).collect();
-    // With a hash that everybody knows, removing them makes the filter deny existing keys.
+    // With a publicly known hash, removing them makes the filter deny existing keys.
     chosen.iter().for_each(|key| _ = public.remove(key));
     assert!((0..2000).any(|i| public.contains(key(0, i)) == Verdict::Absent));
     let passed = chosen.iter().filter(|key| secret.contains(key) == Verdict::Maybe).count();

@@ -4,7 +4,7 @@ use super::*;
 use crate::{receive_filter, send_filter};
 use proptest::prelude::*;
 
-/// A part as a party sends it, with a seed of its own.
+/// A part as a party sends it, with its own seed.
 fn sent_part(keys: &[Vec<u8>], rate: f64) -> Bloom {
     let hash = HashFunction::random().unwrap();
     let mut part = bloom_for(keys.len() as u64, rate, hash);

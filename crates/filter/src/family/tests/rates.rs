@@ -40,8 +40,7 @@ fn from_6_to_16_bits_per_key_the_rate_is_within_3_percent_of_the_formula() {
         let shape = Shape::with_bits_per_key(keys, bits).unwrap();
         let predicted = shape.fpr(keys);
         let filter = bloom_of(Plan { shape, hash: HashFunction::Xxh3(3), fpr: 1.1 * predicted }, 0..keys);
-        // 10,000 or 20,000 false positives: chance moves the measurement by 1 or 0.7 % in one standard
-        // deviation.
+        // 10,000 or 20,000 false positives: one standard deviation is 1 or 0.7 % of the measurement.
         let off = measured((sized(10_000.0, 20_000.0) / predicted) as u64, |key| filter.contains(key))
             / predicted
             - 1.0;
@@ -52,8 +51,7 @@ fn from_6_to_16_bits_per_key_the_rate_is_within_3_percent_of_the_formula() {
 
 #[test]
 fn a_small_filter_of_a_very_low_rate_is_not_spoilt_by_double_hashing() {
-    // Without the third term of the positions, 1000 keys at 1e-6 let through 46 times as many as the formula
-    // says.
+    // Without the third term of the positions, 1000 keys at 1e-6 let through 46 times as many as predicted.
     let plan = plan(1000, 1e-6, HashFunction::default());
     let filters: Vec<Bloom> =
         (0..8).map(|seed| bloom_of(Plan { hash: HashFunction::Xxh3(seed), ..plan }, 0..1000)).collect();
@@ -84,7 +82,7 @@ fn a_noisy_filter_has_the_product_of_its_parts_rates() {
     assert_near(measured(4_000_000, |key| noisy.contains(key)), noisy.fpr(), "all");
 }
 
-/// A folded filter has the rate of half the bits, and it is the smallest one that keeps the rate asked for.
+/// A folded filter has the rate of half the bits, and it is the smallest one that keeps the requested rate.
 #[test]
 fn a_folded_filter_is_the_smallest_that_keeps_the_rate_asked_for() {
     let plan = plan(200_000, 0.01, HashFunction::Xxh3(1));

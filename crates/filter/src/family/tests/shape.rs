@@ -14,7 +14,7 @@ fn textbook_sizes_come_out() {
     assert!((1_000_000..1_020_000).contains(&shape.capacity(0.01)));
 }
 
-/// Shapes are whole lines, hardly larger than asked for, and fold to 128 lines or fewer.
+/// Shapes are whole lines, hardly larger than requested, and fold to 128 lines or fewer.
 #[test]
 fn shapes_are_whole_lines_hardly_larger_than_asked_for_and_fold() {
     for bits in [1, 511, 512, 513, 65_537, 9_585_059, (1 << 33) + 1, MAX_BITS] {
@@ -28,8 +28,7 @@ fn shapes_are_whole_lines_hardly_larger_than_asked_for_and_fold() {
     }
 }
 
-/// The number of distinct bits that all draws of the members set, one draw at a time; then the k draws of the
-/// probe.
+/// Distinct bits set by all draws of the members, one draw at a time; then the k draws of the probe.
 fn fpr_by_stepping(keys: u64, bits: usize, k: u32) -> f64 {
     let mut set = vec![0.0; bits + 1];
     set[0] = 1.0;

@@ -88,8 +88,7 @@ fn roomier_lines_take_the_expected_size_and_lower_the_rate() {
     }
 }
 
-/// What is asked for, per width: bits per key, and bits per key in multiples of log2(1 / false-positive
-/// rate), all at most.
+/// Per width, the most bits per key, also in multiples of log2(1 / false-positive rate).
 const AIMS: [(Width, f64, f64); 7] = [
     (Width::Seven, 7.7, 1.05),
     (Width::Eight, 8.9, 1.05),
@@ -195,7 +194,7 @@ proptest! {
     }
 }
 
-/// A probe of lines that are believed one by one reads no other line, and gives the same answer.
+/// A probe that checks lines one by one reads no other line, and gives the same answer.
 #[test]
 fn i1_a_probe_of_lines_believed_one_by_one_reads_no_other_line() {
     for width in Width::ALL {
@@ -214,7 +213,7 @@ fn i1_a_probe_of_lines_believed_one_by_one_reads_no_other_line() {
             let mut others_gone = vec![[0xa5; 64]; filter.lines.len()];
             read.iter().for_each(|&line| others_gone[line] = filter.lines[line]);
             assert_eq!(verdict, Some(prober.probe(&others_gone, hash)));
-            // Refusing any of the lines that were read leaves no verdict.
+            // Refusing any of the lines read leaves no verdict.
             for refused in &read {
                 let believed = prober.probe_believed(&filter.lines, hash, &mut |line| line != *refused);
                 assert_eq!(believed, None);
