@@ -116,8 +116,8 @@ impl Inserts {
         Ok(1)
     }
 
-    /// The number of finished inserts. With several threads, an earlier insert may still be running; a reader
-    /// then misses it.
+    /// The number of finished inserts. With several threads, a reader misses an earlier insert that is still
+    /// running.
     fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }

@@ -9,8 +9,8 @@ const DRAWS: u64 = 1 << 22;
 
 /// Ranks from 0 (the most popular) to below `n`.
 ///
-/// Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994: the generator that YCSB
-/// uses.
+/// The generator that YCSB uses: Gray et al., "Quickly Generating Billion-Record Synthetic Databases",
+/// SIGMOD 1994.
 pub struct Zipf {
     ranks: Vec<u32>,
 }

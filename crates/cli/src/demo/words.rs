@@ -1,5 +1,5 @@
-//! The words that generated titles are made of. Each list has a power of two, so that an index is cut into
-//! words by its bits.
+//! The words of generated titles. The length of each list is a power of two, so an index splits into words by
+//! its bits.
 
 /// First names of singers.
 #[rustfmt::skip] // a word a line would hide the lists

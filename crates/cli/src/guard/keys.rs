@@ -60,7 +60,7 @@ impl Keys {
         change: impl Fn(&mut Changes, &[u8]),
     ) -> Result<u64, Failure> {
         if end.null && self.lines.is_none() {
-            return Err(Failure::message("--null is for --lines"));
+            return Err(Failure::message("--null needs --lines"));
         }
         let mut changes = Changes::new();
         let Some(path) = &self.lines else {

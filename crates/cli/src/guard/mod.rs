@@ -18,7 +18,7 @@ mod stats;
 use super::context::{Context, Failure, Outcome};
 use clap::Subcommand;
 
-/// Build and query a guard, which knows every key of a slow database and tells from memory which ones are
+/// Build and query a guard, which holds every key of a slow database and tells from memory which keys are
 /// absent
 ///
 /// A guard is a directory. Either one process has it open for changes, or any number of processes read it

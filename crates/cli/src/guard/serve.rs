@@ -34,8 +34,8 @@ use std::time::Duration;
 /// one, and CF.COUNT is exact. BF and CF commands see the same items. A change is acknowledged once it is
 /// durable. Pipelined commands are processed in batches.
 ///
-/// With --postgres it follows a table, and answers reflect the last change applied. It retries while the
-/// database is unreachable, and exits on any other error that stops the follower. It checks the triggers
+/// With --postgres the guard follows a table, and answers reflect the last change applied. It retries while
+/// the database is unreachable, and exits on any other error that stops the follower. It checks the triggers
 /// every second. If changes may have bypassed them, it logs a warning, and every answer is "maybe" until they
 /// are in place again and all rows are recounted; INFO shows this as guard_suspended.
 ///
@@ -110,7 +110,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let password = self.password()?;
         let address = self.address(password.is_some())?;
-        // Everything that can fail comes before a guard is created.
+        // Everything that can fail comes before the guard is created.
         let socket = server::bind(address).map_err(|e| {
             Failure::message(format!("cannot listen on {address}: {e}; choose another with --listen"))
         })?;

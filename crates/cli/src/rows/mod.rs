@@ -1,4 +1,4 @@
-//! Files of rows that `sidebloom load` reads, one module per format, and the text form that `sidebloom scan`
+//! The files that `sidebloom load` reads, one module per format, and the text form that `sidebloom scan`
 //! prints.
 
 mod columns;
