@@ -54,7 +54,7 @@ fn what_writes_refuses_a_url() {
         &["bench", "fillseq", "--num", "10"],
     ] {
         let error = sandbox.fails(&[&["--db", &url], args].concat());
-        assert!(error.contains("a published store is only read"), "{args:?}: {error}");
+        assert!(error.contains("a published store is read-only"), "{args:?}: {error}");
     }
     assert!(files(&sandbox.path("bucket")).is_empty());
 }
