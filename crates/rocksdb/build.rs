@@ -4,7 +4,7 @@ use std::env::var;
 use std::path::Path;
 
 fn main() {
-    // What librocksdb-sys itself reads, when RocksDB is a system library.
+    // Variables that librocksdb-sys reads, when RocksDB is a system library.
     println!("cargo::rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
     let plugin = var("DEP_SIDEBLOOM_ROCKSDB_PLUGIN_SOURCES").unwrap_or_default();
     let mut build = cc::Build::new();

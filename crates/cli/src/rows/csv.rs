@@ -16,6 +16,7 @@ pub struct Csv<R> {
 }
 
 impl<R: BufRead> Csv<R> {
+    /// Reads `input`.
     pub fn new(input: R, chosen: ColumnChoice) -> Self {
         Csv { lines: LineReader::text(input), record: Record::default(), chosen, layout: None }
     }

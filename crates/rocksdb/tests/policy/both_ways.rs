@@ -1,4 +1,4 @@
-//! A store goes from RocksDB's own policy to parity filters and back, with the same answers.
+//! A store switches from RocksDB's own policy to parity filters and back, with the same answers.
 
 use crate::support::{PARITY, Store};
 
@@ -23,7 +23,7 @@ fn i1_answers_stay_the_same_under_every_policy() {
     }
 }
 
-/// RocksDB finds a filter by its policy's name, so a file written under another one has none until it is
+/// RocksDB finds a filter by its policy's name, so a file written under another policy has none until
 /// compacted.
 #[test]
 fn old_files_run_unfiltered_until_compaction() {
@@ -46,7 +46,7 @@ fn old_files_run_unfiltered_until_compaction() {
     }
 }
 
-/// A file of one width is read under the policy of any other: the width stands in each filter block.
+/// A file of one width is readable under the policy of any other: each filter block has its width.
 #[test]
 fn every_width_reads_the_filters_of_the_others() {
     let dir = tempfile::tempdir().unwrap();
