@@ -56,8 +56,8 @@ pub fn warn_of_others() {
     }
 }
 
-/// How much other processes disturbed a run, from the CPUs that they kept busy during each measurement;
-/// `None` if they hardly did.
+/// How much other processes disturbed the measurements, from the CPUs that they kept busy during each; `None`
+/// if they hardly did.
 pub fn disturbance(others: impl Iterator<Item = f64>) -> Option<String> {
     let others: Vec<f64> = others.collect();
     let disturbed = others.iter().filter(|&&others| others > DISTURBING).count();

@@ -1,4 +1,4 @@
-//! `versus readme`: generates the README's performance section from a run.
+//! `versus readme`: generates the README's performance section from the results of `versus run`.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 const BEGIN: &str = "<!-- versus:begin";
 const END: &str = "<!-- versus:end -->";
 
-/// Write the README's performance section and its two charts from the results of a run
+/// Write the README's performance section and its two charts from the results of `versus run`
 #[derive(clap::Args)]
 pub struct Args {
     /// Output directory of `versus run`
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// File with the markers; the charts go to docs/ beside it
+    /// File with the markers; the charts are written to docs/ next to it
     #[arg(long, value_name = "FILE", default_value = "README.md")]
     readme: PathBuf,
 }

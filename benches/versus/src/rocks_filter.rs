@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the names of the plug-in's policies begin with.
+/// The prefix of the plug-in's policies.
 const PLUGIN: &str = "sidebloom.";
 
 /// A filter policy of RocksDB.

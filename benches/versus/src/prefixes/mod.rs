@@ -2,11 +2,10 @@
 //! prefix filters.
 //!
 //! 1. Load the same rows into each store, as the same sorted runs. All rows of a prefix are in one run.
-//! 2. Find every prefix with all of its rows in every store, and count what filters answer to absent
+//! 2. Find every prefix with all of its rows in every store, and count the filters' answers for absent
 //!    prefixes.
-//! 3. Time lookups in memory: rounds, each with the same questions to every store in turn.
-//! 4. Time absent prefixes from disk, in rounds: each store is opened again, and its blocks are out of the
-//!    page cache.
+//! 3. Time lookups in memory, in rounds, each with the same lookups in every store in turn.
+//! 4. Time absent prefixes from disk, in rounds: reopen each store, with its blocks out of the page cache.
 
 mod measure;
 mod record;

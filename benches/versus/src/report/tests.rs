@@ -1,4 +1,4 @@
-//! Charts and tables of made-up runs.
+//! Charts and tables of made-up results.
 
 use super::charts;
 use crate::engine::{EngineFacts, EngineKind};
