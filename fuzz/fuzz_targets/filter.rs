@@ -37,7 +37,7 @@ fuzz_target!(|input: Input| {
     }
 });
 
-/// A small filter comes back from the wire as it was, and denies none either.
+/// A small filter comes back from the wire unchanged, and denies none either.
 fn small(rate_bits: u32, hashes: &[u64]) {
     let filter = SmallFilter::from_hashes(rate_bits, hashes.iter().copied(), 0).unwrap();
     let mut wire = Vec::new();
