@@ -117,7 +117,7 @@ enum Hint {
 
 #[derive(Debug, Arbitrary)]
 struct Input {
-    /// The initial contents, and those after it.
+    /// Changes before the first opening, and after it.
     before: Vec<Change>,
     after: Vec<Change>,
     read: Read,
