@@ -1,4 +1,4 @@
-//! Refreshes beside changes: a change is before or after the snapshot in the guard and in the database, in
+//! Refreshes during changes: a change is before or after the snapshot in the guard and in the database, in
 //! every combination.
 
 use crate::guard_support::fine;
@@ -128,7 +128,7 @@ fn an_insertion_during_a_refresh_is_kept_wherever_the_snapshot_is() {
             source.before = Box::new(insert);
         }
         guard.refresh(&mut source).unwrap();
-        // Before the snapshot it is counted twice, which is safe.
+        // If it is before the snapshot, it is counted twice, which is safe.
         assert_eq!(guard.count("new").unwrap(), if behind { 1 } else { 2 });
     }
 }
@@ -189,7 +189,7 @@ fn a_removal_that_the_snapshot_has_seen_is_not_counted_twice() {
     assert_eq!(guard.count("twice").unwrap(), 1, "one row is left");
     assert_eq!(guard.stats().doubtful_removals, 1);
 
-    // The same while the refresh runs, by a transaction and by a separate call.
+    // The same during a refresh, by a transaction and by a separate call.
     for plain in [false, true] {
         let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);
         let remove = || {

@@ -17,7 +17,7 @@ fn open(dir: &Path, durability: Durability) -> Db {
     tiny().memtable_bytes(16 << 10).durability(durability).open(dir).unwrap()
 }
 
-/// Starts this test binary again for one test, which writes to the store until the process is killed.
+/// Starts this test binary again for one test, which writes to the store until killed.
 fn spawn(test: &str, dir: &Path) -> Child {
     command_for(module_path!(), test).env(DIR, dir).stdout(Stdio::piped()).spawn().unwrap()
 }

@@ -4,8 +4,8 @@
 //! - Disks write sectors of 512 bytes whole and in any order. Each sector of a file has its state after one
 //!   of the appends that touched it, or before all of them; bytes that it did not have by then are zeros. The
 //!   file ends after the last sector that survived, or later (the new length survived, the bytes did not).
-//! - A change of names survives as a whole or not at all. A directory whose name is lost takes its contents
-//!   with it.
+//! - A change of names survives as a whole or not at all. A directory whose name is lost loses its contents
+//!   too.
 
 use super::disk::{Contents, Disk, File, NameOp, Tree};
 use super::rng::Rng;

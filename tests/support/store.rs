@@ -37,7 +37,7 @@ pub fn fill_deep(db: &Db, seed: u64) -> Contents {
     let mut rng = Rng::new(seed);
     let mut expected = Contents::new();
     for i in 0..20_000u64 {
-        // Threads that happen to compact everything into one level get more to do.
+        // Continue if the threads happened to compact everything into one level.
         if i >= 9000 && i % 500 == 0 && is_deep_at_rest(db) {
             return expected;
         }
@@ -154,7 +154,7 @@ impl Sequence {
         contents
     }
 
-    /// How many batches the store has. Checks that its contents are exactly those of that many first batches.
+    /// How many batches the store has. Checks that its contents are exactly these first batches.
     #[track_caller]
     pub fn prefix_of(self, db: &Db) -> u64 {
         let found = contents(db);

@@ -113,7 +113,7 @@ fn i5_a_read_that_fails_once_stops_no_write_and_changes_no_answer() {
     fail_each(OpKind::Read, 29, |fault| fault);
 }
 
-/// The opening of a file that fails once stops no write and changes no answer.
+/// If opening a file fails once, no write stops and no answer changes.
 #[test]
 fn i5_a_file_that_fails_to_open_once_stops_no_write_and_changes_no_answer() {
     fail_each(OpKind::Open, 1, |fault| fault);

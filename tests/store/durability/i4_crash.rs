@@ -6,7 +6,7 @@ use sidebloom::{Db, Durability, FilterPolicy};
 
 const BATCHES: u64 = 40;
 
-/// What the store told a run about its batches.
+/// What the store promised about its batches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
     /// The last acknowledged batch.
@@ -24,7 +24,7 @@ impl Told {
     }
 }
 
-/// Opens the store and writes the batches from `from + 1` on, with syncs, flushes and compactions between,
+/// Opens the store and writes the batches from `from + 1` on, with syncs, flushes and compactions in between,
 /// until the disk fails.
 fn work(fs: &SimFs, sequence: Sequence, from: u64) -> Told {
     let mut told = Told { acknowledged: from, synced: from, handed_over: from };
@@ -37,7 +37,7 @@ fn work(fs: &SimFs, sequence: Sequence, from: u64) -> Told {
             return told;
         }
         told.acknowledged = i;
-        // Operations that make the batches so far durable, and others beside them.
+        // Operations that make the batches so far durable, and others.
         let synced = match rng.below(100) {
             0..10 => db.sync().is_ok(),
             10..15 => db.flush().is_ok(),

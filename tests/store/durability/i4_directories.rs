@@ -126,7 +126,7 @@ fn i4_a_guard_in_new_directories_survives_a_power_cut() {
     drop(guard);
 }
 
-/// A parent directory that may not be synced is an error only if the directory in it has just been made.
+/// A parent directory that may not be synced is an error only if the directory in it was just created.
 #[test]
 fn a_parent_that_cannot_be_synced_is_an_error_only_for_a_new_directory() {
     let denied = |after| Fault::once(OpKind::SyncDir, after).with(Errno::Denied);

@@ -251,7 +251,7 @@ fn the_log_numbers_the_operations_that_write() {
     assert!(fs.ops() >= fs.writes());
 }
 
-/// A directory is durable once its parent is synced. When it is lost, what is in it is lost too.
+/// A directory is durable once its parent is synced. If it is lost, so are its contents.
 #[test]
 fn a_directory_is_durable_once_its_parent_is_synced_or_lost_as_a_whole() {
     for crash in POWER {

@@ -33,7 +33,7 @@ fn open(path: &Path, options: Options) -> Db {
     options.max_open_files(BUDGET).open(path).unwrap()
 }
 
-/// A store of a thousand segments keeps no more files open than it is told.
+/// A store of a thousand segments keeps no more files open than allowed.
 #[test]
 fn i12_a_store_of_a_thousand_segments_opens_as_few_files_as_it_is_told() {
     let dir = fast_dir();
@@ -90,7 +90,7 @@ fn readers_in_many_threads_share_a_few_files() {
     assert!(db.verify().unwrap().is_ok());
 }
 
-/// A segment that went missing is refused at opening, and one that was cut at its first read.
+/// A missing segment is refused at opening, and a truncated one at its first read.
 #[test]
 fn a_missing_segment_is_refused_at_opening_and_a_cut_one_when_read() {
     let dir = fast_dir();

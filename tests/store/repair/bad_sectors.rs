@@ -91,7 +91,7 @@ fn lengths_of_enormous_files_are_added_up_without_an_overflow() {
     for name in ["900000.wal", "900001.wal"] {
         fs.write(log.with_file_name(name), fs.read(&log).unwrap());
     }
-    // Three of these lengths are more than 64 bits hold.
+    // Three of these lengths exceed 64 bits.
     for log in fs.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "wal")) {
         fs.lengthen(log, u64::MAX >> 1);
     }

@@ -133,7 +133,7 @@ pub fn options(fs: &SimFs, rng: &mut Rng) -> Options {
     options
 }
 
-/// Accepts only errors that the planned faults explain, and a poisoned store only where that is allowed.
+/// Accepts only errors that the planned faults explain, and a poisoned store only where allowed.
 #[track_caller]
 pub fn allowed(error: &Error, faults: bool) {
     let is_io = matches!(error, Error::Io { .. })
