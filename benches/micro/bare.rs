@@ -99,8 +99,7 @@ impl Bare {
     }
 }
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
-/// them.
+/// Present keys end in `+`, missing keys in `-`, of the same length and between present keys.
 fn key(index: u64, present: bool) -> Vec<u8> {
     let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
     format!("user{spread:019}{}", if present { '+' } else { '-' }).into_bytes()

@@ -1,5 +1,4 @@
-//! Lists the files and functions that one call crosses: a `get` of a missing key, a `get` of a found key, a
-//! `put`.
+//! The files and functions that one call crosses: a `get` of a missing key, a `get` of a found key, a `put`.
 //!
 //! ```sh
 //! cargo run -p micro --bin hops --config profile.dev.opt-level=0      # optimizing would inline functions
@@ -222,8 +221,8 @@ impl Graph {
     }
 }
 
-/// A function's name without its module path and the hash at its end; a closure counts as the function that
-/// contains it.
+/// A function's name without its module path and the hash at its end; a closure counts as its enclosing
+/// function.
 fn short(name: &str) -> String {
     let name = name.rsplit_once("::h").filter(|(_, hash)| hash.len() == 16).map_or(name, |(name, _)| name);
     let name = name.split("::{{closure}}").next().unwrap_or(name);

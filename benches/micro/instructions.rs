@@ -1,5 +1,4 @@
-//! Counts the instructions of each operation of a store, and compares them with the counts in
-//! `instructions.json`:
+//! Counts the instructions of each operation of a store and compares them with those in `instructions.json`:
 //!
 //! ```sh
 //! cargo run --release -p micro --bin instructions             # fails if a count has risen by more than 5 %
@@ -33,8 +32,7 @@ const ROWS: usize = 100;
 /// How much a count may rise before the comparison fails.
 const TOLERANCE: f64 = 1.05;
 
-/// An operation of the store with some number of sorted runs, and how many times one call does what is
-/// counted.
+/// An operation of the store with some number of sorted runs, and how often one call does it.
 struct Operation {
     name: &'static str,
     store: Store,
@@ -125,8 +123,7 @@ fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
-/// them.
+/// Present keys end in `+`, missing keys in `-`, of the same length and between present keys.
 fn key(index: u64, present: bool) -> Vec<u8> {
     let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
     format!("user{spread:019}{}", if present { '+' } else { '-' }).into_bytes()

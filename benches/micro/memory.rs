@@ -33,8 +33,7 @@ fn measure(width: Width) {
     let (kind, lines) = of_a_gib(width);
     let prober = Prober::new(kind);
     let maybe = |hash| u64::from(prober.probe(&lines, hash) == Verdict::Maybe);
-    // Loads hit all lines equally. If they skipped a level that probes read, less of that level would be
-    // cached.
+    // Loads hit all lines equally. If they skipped a level that probes read, less of it would be cached.
     let first_byte = |hash| u64::from(line_at(&lines, hash)[0]);
     let whole = Prober::new(FilterKind::BlockedBloom { k: 1 });
     let fetch = |hash| whole.prefetch(&lines, hash);
@@ -77,8 +76,8 @@ fn measure(width: Width) {
     ]);
 }
 
-/// Prints each pattern's median in nanoseconds per query, and its median ratio to the first pattern in the
-/// same round.
+/// Prints each pattern's median in nanoseconds per query, and its median ratio to the first pattern per
+/// round.
 fn report(patterns: &[AccessPattern<'_>], queries: &mut RangeFrom<u64>) {
     let mut rounds = vec![Vec::new(); patterns.len()];
     for _ in 0..ROUNDS {

@@ -14,8 +14,7 @@ fn main() {
         Err(_) => {
             let sources =
                 Path::new(&var("DEP_ROCKSDB_CARGO_MANIFEST_DIR").unwrap_or_default()).join("rocksdb");
-            // The sources too, so that the compiler sees RocksDB's own declarations of its internal
-            // interface.
+            // The sources too, for RocksDB's own declarations of its internal interface.
             build.define("OS_LINUX", None).define("ROCKSDB_PLATFORM_POSIX", None);
             build.flag("-isystem").flag(&sources).flag("-isystem").flag(sources.join("include"));
         }

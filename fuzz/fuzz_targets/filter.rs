@@ -1,5 +1,4 @@
-//! Filters of hashes that no hash function would produce: many in one line, many nearly equal. None is ever
-//! denied (I1).
+//! Filters of unnatural hashes: many in one line, many nearly equal. None is ever denied (I1).
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};

@@ -340,8 +340,7 @@ fn put_largest(out: &mut Vec<u8>, key: &[u8]) {
     out.extend_from_slice(key);
 }
 
-/// Replaces index and data of a segment by a top index whose separators are long and share most of their
-/// bytes.
+/// Replaces a segment's index and data by a top index with long separators that share most bytes.
 fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes: u16) -> Option<()> {
     let footer = segment.len().checked_sub(FOOTER_BYTES)?;
     let mut fields = Decoder::new(segment.get(footer..)?);

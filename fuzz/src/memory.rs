@@ -1,5 +1,4 @@
-//! An allocator with a limit: requesting more memory than that at once, or holding more in total, ends the
-//! process.
+//! An allocator with a limit: requesting more at once, or holding more in total, ends the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};

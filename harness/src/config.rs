@@ -25,8 +25,7 @@ pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
         .filesystem(fs)
 }
 
-/// Up to four different kinds of prefixes: some with delimiters that keys have, some with delimiters that no
-/// key has.
+/// Up to four different kinds of prefixes: with delimiters that keys have, or that no key has.
 pub fn prefixes(rng: &mut Rng) -> Vec<PrefixExtractor> {
     let mut found = Vec::new();
     for _ in 0..rng.below(5) {

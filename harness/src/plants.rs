@@ -136,8 +136,7 @@ fn run_one(tree: &Path, plant: &Plant) -> Result<Outcome, String> {
     outcome
 }
 
-/// Runs the short form of each harness without a mistake: if it found something there, it would find every
-/// plant.
+/// Runs the short form of each harness without a mistake: finding something there, it would find every plant.
 fn run_clean(tree: &Path, plants: &[Plant]) -> Result<(), String> {
     let harnesses: BTreeSet<&str> = plants.iter().map(|plant| plant.harness.as_str()).collect();
     for harness in harnesses {

@@ -1,5 +1,5 @@
-//! Refreshes during changes: a change is before or after the snapshot in the guard and in the database, in
-//! every combination.
+//! Refreshes during changes: a change is before or after the snapshot in guard and database, in every
+//! combination.
 
 use crate::guard_support::fine;
 use crate::support::sized;
@@ -176,8 +176,7 @@ fn a_new_key_whose_transaction_is_open_when_a_refresh_begins_counts_once() {
 
 #[test]
 fn a_removal_that_the_snapshot_has_seen_is_not_counted_twice() {
-    // Two rows with one title. One is removed before the snapshot, and the guard is told only after the
-    // switch.
+    // Two rows with one title. One is removed before the snapshot; the guard learns of it after the switch.
     let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);
     let mut tx = guard.transaction();
     tx.remove("twice").unwrap();

@@ -14,8 +14,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call is passed to the system allocator or refused, which is always allowed; only counters are
-// added.
+// SAFETY: calls are passed to the system allocator or refused, which is allowed; only counters are added.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // Only filters are aligned to cache lines.

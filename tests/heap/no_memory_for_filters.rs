@@ -1,5 +1,4 @@
-//! I2: if there is no memory for a filter, no write stops and no answer changes, and the filter is built
-//! later.
+//! I2: if there is no memory for a filter, writes and answers stay the same, and it is built later.
 
 use crate::allocator::{exclusive, without_filters};
 use crate::support::{eventually, fast_dir};

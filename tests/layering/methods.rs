@@ -1,7 +1,6 @@
 //! Which file of a crate imports which one by a method.
 //!
-//! A call imports the file whose `impl` or `trait` defines the method, if the code states the type of the
-//! value:
+//! A call imports the file whose `impl` or `trait` defines the method, if the code states the value's type:
 //! - `self.name()`, `Self::name` and `Type::name`;
 //! - `x.name()` of a parameter `x: &Type`, and of a variable from `let x: Type = …`, `let x = &self.a`,
 //!   `let x = Arc::clone(&self.a)`, `let x = Type { … }` or `let x = Type::new(…)?`;

@@ -130,8 +130,7 @@ fn packages_depend_on_lower_packages_only() {
     assert_eq!(violations(&manifests), [""; 0]);
 }
 
-/// The file that a line names by `path = "…"` or `include!("…")`, without `..`, from the root of the
-/// workspace.
+/// The file that a line names by `path = "…"` or `include!("…")`, without `..`, from the workspace's root.
 fn included(path: &str, line: &str) -> Option<String> {
     let named = ["path = \"", "include!(\""].iter().find_map(|start| line.split_once(start))?.1;
     Some(resolved(path, named.split('"').next()?))
@@ -163,8 +162,7 @@ fn reaches(files: &Files) -> Vec<String> {
     found
 }
 
-/// Cargo stops a package from naming private parts of another one; `#[path]` and `include!` would bypass
-/// that.
+/// Cargo keeps packages from naming private parts of others; `#[path]` and `include!` would bypass that.
 #[test]
 fn no_package_includes_the_sources_of_another() {
     let mut files = workspace("rs");

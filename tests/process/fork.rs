@@ -83,7 +83,7 @@ fn refuses_all(db: &Db, dir: &Path) {
     assert!(db.stats().levels.len() < 8);
 }
 
-/// Children that end in every way while the parent writes: by a drop, by a plain exit, after reads, after
+/// Children that end in every way while the parent writes: by a drop, a plain exit, after reads, after
 /// refused writes.
 #[test]
 fn i13_a_child_that_drops_its_copy_leaves_the_lock_to_its_parent() {
@@ -118,8 +118,7 @@ fn i13_a_child_that_drops_its_copy_leaves_the_lock_to_its_parent() {
     }
 }
 
-/// Other threads of the parent hold the store's locks at the moment of the fork. They stay locked in the
-/// child.
+/// Other threads of the parent hold the store's locks at the fork. They stay locked in the child.
 #[test]
 fn prefork_children_read_while_their_parent_writes() {
     let _exclusive = exclusive();

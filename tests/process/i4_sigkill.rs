@@ -1,5 +1,4 @@
-//! I4 on a real file system: a process killed at any moment loses nothing that it acknowledged, synced or
-//! not.
+//! I4 on a real file system: a process killed at any moment loses no acknowledged write, synced or not.
 
 use crate::support::{Rng, Sequence, fast_dir, tiny};
 use crate::{command_for, exclusive};

@@ -40,8 +40,7 @@ impl Tree {
 #[derive(Debug)]
 pub struct File {
     contents: Mutex<Contents>,
-    /// Distinguishes files that exist at the same time. As on real disks, a new file reuses the number of a
-    /// removed one.
+    /// Distinguishes existing files. As on real disks, a new file reuses the number of a removed one.
     pub number: u64,
 }
 
@@ -162,7 +161,7 @@ pub enum Holder {
 pub struct Disk {
     /// The names that processes see.
     pub names: Tree,
-    /// The names after a power cut that loses everything in `pending`. May still include the contents of lost
+    /// The names after a power cut that loses everything in `pending`. May include contents of lost
     /// directories.
     pub durable: Tree,
     pub pending: Vec<NameOp>,

@@ -1,5 +1,4 @@
-//! Stores for tests: small enough that a few writes keep flush and compaction busy, on a real or a simulated
-//! disk.
+//! Stores so small that a few writes keep flush and compaction busy, on a real or a simulated disk.
 
 use super::rng::Rng;
 use super::sim_fs::SimFs;
@@ -63,8 +62,7 @@ fn is_deep_at_rest(db: &Db) -> bool {
     levels.len() >= 3 && levels.iter().filter(|level| level.segments > 0).count() >= 2
 }
 
-/// Checks every kind of read against `expected`, which must be the whole contents, and looks up some missing
-/// keys.
+/// Checks every kind of read against `expected`, the whole contents, and looks up missing keys.
 pub fn assert_holds(db: &Db, expected: &Contents) {
     assert_eq!(&contents(db), expected, "forwards");
     let backwards: Contents = db.iter().rev().map(|kv| kv.map(|(k, v)| (k, v.to_vec())).unwrap()).collect();

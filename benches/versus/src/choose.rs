@@ -1,5 +1,4 @@
-//! `versus settings`: measures RocksDB with each of its settings for lookups, and records the fastest for the
-//! other commands.
+//! `versus settings`: measures RocksDB's settings for lookups, and records the fastest for other commands.
 
 use crate::engine::EngineKind;
 use crate::error::Result;

@@ -1,5 +1,4 @@
-//! The keys and values of every workload. Each follows from an index and the seed, so every answer can be
-//! checked.
+//! The keys and values of every workload. Index and seed determine them, so every answer can be checked.
 //!
 //! Present key `i` is the decimal form of a 64-bit permutation of `2 i`, missing key `i` of `2 i + 1`. So
 //! missing keys are as long as present keys, spread evenly among them, and never equal to one.
@@ -70,8 +69,7 @@ impl KeyGenerator {
     }
 }
 
-/// Generates values: index and generation, then bytes derived from both. Half of the bytes are zeros, so that
-/// values compress.
+/// Generates values: index and generation, then bytes derived from both. Half are zeros, so values compress.
 #[derive(Debug)]
 pub struct ValueGenerator {
     value_bytes: usize,

@@ -144,8 +144,7 @@ fn candidates(mounts: &str, own_groups: &str) -> Vec<CgroupParent> {
         let dirs = std::iter::once(PathBuf::from(point)).chain(own);
         found.extend(dirs.map(|dir| CgroupParent { dir, version }));
     }
-    // If both versions are mounted, one of them has the memory controller. `enable` checks whether it is
-    // version 2.
+    // If both versions are mounted, one has the controller. `enable` checks whether it is version 2.
     found
 }
 

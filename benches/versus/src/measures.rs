@@ -124,8 +124,7 @@ impl Measure {
     }
 }
 
-/// Three lists in words: where sidebloom beats every other engine, where it is level with the best, and where
-/// it loses.
+/// Three lists in words: where sidebloom beats every other engine, is level with the best, and loses.
 pub fn standings(run: &BenchRecord) -> [Vec<String>; 3] {
     let (mut ahead, mut level, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     for one in all(run).iter().filter_map(|measure| measure.standing(run)) {

@@ -24,7 +24,7 @@ pub struct Args {
     keys: u64,
 }
 
-/// A layout: lanes, rows, spare bits, the most null vectors used, and the quota step of lines that bump, in
+/// A layout: lanes, rows, spare bits, null vectors used at most, and the quota step of lines that bump, in
 /// checks.
 struct Layout {
     width: Width,
@@ -53,8 +53,7 @@ impl Layout {
         Layout { width, lanes, rows, spare, null_vectors, step, color }
     }
 
-    /// The probability that the first `n` equations hold: each is independent of those before it, or fits by
-    /// chance.
+    /// The probability that the first `n` equations hold: each is independent of the earlier ones, or fits.
     fn hold(&self, n: u32) -> f64 {
         let by_chance = 0.5f64.powi(self.lanes as i32);
         (0..n).map(|i| 1.0 - 0.5f64.powi((self.rows.saturating_sub(i)) as i32) * (1.0 - by_chance)).product()
@@ -87,8 +86,7 @@ impl Layout {
         Cost { bits, fpr: fpr / (1.0 - bumped_probes), lines: 1.0 / (1.0 - bumped_probes) }
     }
 
-    /// Checks per key of a line that keeps this many keys. The first contradiction costs a random system 1.6
-    /// rows.
+    /// Checks per key of a line with this many keys. The first contradiction costs a random system 1.6 rows.
     fn quota(&self, kept: f64, bumps: bool) -> f64 {
         let free = (f64::from(self.rows) - kept).clamp(0.0, f64::from(self.null_vectors));
         let checks = (f64::from(self.lanes) * free + f64::from(self.spare) - 1.6).max(0.0);

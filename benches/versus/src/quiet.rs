@@ -28,8 +28,7 @@ impl CpuSample {
         CpuSample { at: Instant::now(), busy, own }
     }
 
-    /// CPUs that other processes kept busy since `before`, on average; `None` if `before` is too recent to
-    /// tell.
+    /// CPUs that other processes kept busy since `before`, on average; `None` if `before` is too recent.
     pub fn others_since(&self, before: &CpuSample) -> Option<f64> {
         let window = self.at - before.at;
         let ticks = self.busy.saturating_sub(before.busy).saturating_sub(self.own.saturating_sub(before.own));

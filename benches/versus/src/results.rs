@@ -67,8 +67,7 @@ pub struct FilterResult {
     /// square root of `fpr * fpr_queries`.
     #[serde(default)]
     pub fpr_queries: u64,
-    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` if no false positive was
-    /// seen.
+    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` without false positives.
     #[serde(default)]
     pub over_bound: Option<f64>,
     /// Nanoseconds per query for an absent key, one query at a time.

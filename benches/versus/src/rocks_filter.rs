@@ -1,5 +1,4 @@
-//! The filters that RocksDB's tables can have, with names such as `bloom:10` for the command line and the
-//! results.
+//! The filters of RocksDB's tables, with names such as `bloom:10` for the command line and the results.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;

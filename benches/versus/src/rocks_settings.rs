@@ -1,5 +1,4 @@
-//! The RocksDB settings that a user would try for lookups: the kind of cache, and where indexes and filters
-//! live.
+//! The RocksDB settings that a user would try for lookups: cache type, and place of indexes and filters.
 
 use serde::{Deserialize, Serialize};
 

@@ -21,8 +21,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The smallest useful limit: any engine needs a few MiB for threads, internal tables and the allocator's
-/// slack.
+/// The smallest useful limit: threads, internal tables and the allocator's slack take a few MiB.
 const LIMIT_MIN_BYTES: u64 = 5 << 20;
 const SIGKILL: i32 = 9;
 
@@ -40,8 +39,7 @@ pub struct BenchSession {
 }
 
 impl BenchSession {
-    /// Prepares a session with its stores in `stores`, of the workloads in `wanted` and the loads that they
-    /// need.
+    /// Prepares a session with its stores in `stores`, of the workloads in `wanted` and their loads.
     pub fn new(
         stores: &Path,
         engines: &[EngineKind],
@@ -106,8 +104,7 @@ impl BenchSession {
         self.record.notes.push(format!("not available: {}: {why}", limited.join(", ")));
     }
 
-    /// Runs all rounds of each wanted workload on each engine. Calls `done` after the last round of each
-    /// workload.
+    /// Runs all rounds of each wanted workload on each engine. Calls `done` after each workload's last round.
     pub fn measure(&mut self, mut done: impl FnMut(&BenchRecord, WorkloadSpec) -> Result<()>) -> Result<()> {
         let wanted: Vec<WorkloadSpec> = WORKLOADS
             .into_iter()
@@ -118,8 +115,7 @@ impl BenchSession {
             wanted.into_iter().partition(|workload| workload.kind == WorkloadKind::Load);
         let (reads, writes): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|workload| workload.only_reads());
-        // Each store is loaded once. Every round reads the same files; workloads that write come after the
-        // last reader.
+        // Each store is loaded once. Every round reads the same files, so writing workloads come last.
         for (workloads, rounds) in [(loads, 1), (reads, self.record.rounds), (writes, self.record.rounds)] {
             for round in 0..rounds {
                 for workload in &workloads {

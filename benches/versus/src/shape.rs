@@ -7,8 +7,7 @@ use std::ops::Range;
 
 /// Sorted runs, each over the whole range of keys.
 pub const RUNS: u64 = 3;
-/// Shares of the sorted runs, the last level first, as in a tree whose levels grow tenfold, RocksDB's
-/// default.
+/// Shares of the sorted runs, the last level first, as in a tree with RocksDB's tenfold levels.
 const SHARES: [u64; RUNS as usize] = [100, 10, 1];
 
 /// The indexes of the keys of each sorted run.

@@ -35,8 +35,7 @@ pub struct WorkerOutcome {
     /// Mean nanoseconds of a call; for an opening, from its start to the last answer. With several threads,
     /// total time per call.
     pub mean_ns: f64,
-    /// Median of a call's time divided by its keys, in nanoseconds. The other percentiles are divided
-    /// likewise.
+    /// Median of a call's time divided by its keys, in nanoseconds. Other percentiles likewise.
     pub p50_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,

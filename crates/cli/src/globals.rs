@@ -41,8 +41,8 @@ pub fn offered(command: Command) -> Command {
     spread(command, |option, path| applies(option.get_id().as_str(), path).then(|| option.clone()))
 }
 
-/// The command line as it is parsed: each command has all options, so that [`Given::check`] can say why one
-/// is refused.
+/// The command line as it is parsed: each command has all options, so [`Given::check`] can say why one is
+/// refused.
 pub fn understood(command: Command) -> Command {
     spread(command, |option, path| Some(option.clone().hide(!applies(option.get_id().as_str(), path))))
 }
@@ -88,8 +88,7 @@ impl<'m> Given<'m> {
         given
     }
 
-    /// An error for an option that was given but has no effect on the command. `all` is the whole command
-    /// line.
+    /// An error for a given option that has no effect on the command. `all` is the whole command line.
     pub fn check(&self, all: impl FnOnce() -> Command) -> Result<(), clap::Error> {
         let has_no_effect = |option: &&str| !applies(option, &self.path) && self.is_named(option);
         match ["db", "prefixes", "wait", "remote_cache"].into_iter().find(has_no_effect) {

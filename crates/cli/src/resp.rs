@@ -35,8 +35,7 @@ const LINE_MAX: usize = 64 << 10;
 /// Longest number, with its mark and line end.
 const NUMBER_LINE_MAX: usize = 32;
 
-/// Finds one request after another. Positions are relative to the start of the buffer passed to
-/// [`next`](Self::next).
+/// Finds one request after another. Positions are relative to the buffer passed to [`next`](Self::next).
 #[derive(Default)]
 pub struct Parser {
     state: State,

@@ -126,8 +126,7 @@ impl Damage {
     }
 }
 
-/// The intersection of all options; `None` if empty. An inverted range is empty rather than an error, as in
-/// SQL.
+/// The intersection of all options; `None` if empty. An inverted range is empty, as in SQL.
 fn bounds(prefix: Option<Vec<u8>>, from: Option<Vec<u8>>, to: Option<Vec<u8>>) -> Option<Bounds> {
     let prefix = prefix.unwrap_or_default();
     let start = from.unwrap_or_default().max(prefix.clone());

@@ -34,8 +34,7 @@ impl Wait {
         Duration::try_from_secs_f64(seconds).map(Wait::AtMost).map_err(|e| e.to_string())
     }
 
-    /// Calls `open` until the lock is free. A failed attempt changes nothing, so an interrupt is safe at any
-    /// time.
+    /// Calls `open` until the lock is free. Failed attempts change nothing, so interrupts are safe.
     pub fn retry<T>(self, mut open: impl FnMut() -> sidebloom::Result<T>) -> sidebloom::Result<T> {
         let started = Instant::now();
         let mut is_reported = false;

@@ -71,8 +71,7 @@ impl Drop for WorkDir {
     }
 }
 
-/// Removes a directory. The store may still be writing when a signal arrives; a retry removes files created
-/// since.
+/// Removes a directory. The store may still be writing when a signal arrives; a retry removes new files.
 fn remove(path: &Path) {
     for _ in 0..20 {
         if fs::remove_dir_all(path).is_ok() || !path.exists() {

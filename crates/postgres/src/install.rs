@@ -72,8 +72,7 @@ fn existing(client: &mut impl GenericClient, table: &Table) -> Result<[bool; 2],
     Ok([row.get(0), row.get(1)])
 }
 
-/// SQL string literals, quoted by the server: right whatever `standard_conforming_strings` is where they are
-/// read.
+/// SQL string literals, quoted by the server: valid with any `standard_conforming_strings`.
 fn literals<const N: usize>(client: &mut impl GenericClient, texts: [&str; N]) -> Result<[String; N], Error> {
     let rows = client.query(
         "SELECT quote_literal(given.text) FROM unnest($1::text[]) WITH ORDINALITY AS given (text, number) ORDER BY number",

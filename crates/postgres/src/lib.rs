@@ -45,8 +45,7 @@
 //!    insertion was committed, so among the changes visible at one moment this order is right for every row.)
 //! 2. A batch is applied to the guard in one atomic write, together with a note of the batch's ids.
 //! 3. Then these ids are deleted from the outbox. After a crash between 2 and 3, the note tells which changes
-//!    the guard already has: they are deleted and not applied again. A removal applied twice would be a wrong
-//!    "no".
+//!    the guard already has: they are deleted, not reapplied. A removal applied twice would be a wrong "no".
 //! 4. A refresh reads all keys, and the ids in the outbox, in one snapshot: the keys include the effect of
 //!    these changes. The ids become the note that is stored with the keys, and are deleted as in step 3.
 //! 5. The note also contains the outbox's *token*, which the follower redraws at each refresh. If the two

@@ -61,8 +61,7 @@ const TAKEN: &str = "
         WHERE t.typnamespace = n.oid AND t.typname IN ($2 || '_outbox', $2 || '_follower')) AS found
     WHERE c.oid = $3 AND n.nspname = $1 AND NOT pg_has_role(found.owner, c.relowner, 'MEMBER') LIMIT 1";
 
-/// An object of a role without the rights of the table's owner, with a name that an installation with this
-/// prefix needs.
+/// An object with a name that this prefix needs, of a role without the rights of the table's owner.
 pub fn taken(
     client: &mut impl GenericClient,
     home: &str,

@@ -87,8 +87,7 @@ pub fn lock(table: &Table) -> String {
     format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", follower(table))
 }
 
-/// Takes over the outbox under a new token. Returns the note with the ids of the changes in the transaction's
-/// snapshot.
+/// Takes over the outbox under a new token. Returns the note with the change ids of the snapshot.
 pub fn take_over(tx: &mut Transaction<'_>, table: &Table) -> Result<Note, Error> {
     let token = RandomState::new().hash_one(std::time::SystemTime::now()) | 1; // A new outbox has 0.
     let version = catalog::look(tx, table)?.version;

@@ -13,8 +13,7 @@ use sidebloom::{Error, Result};
 
 type Connect = dyn FnMut() -> Result<Client, postgres::Error> + Send;
 
-/// A column of a table in a PostgreSQL database, version 12 or later. The [crate] documentation defines its
-/// keys.
+/// A column of a table in PostgreSQL 12 or later. The [crate] documentation defines its keys.
 pub struct PostgresSource {
     pub(crate) connect: Box<Connect>,
     /// The server's name for errors, without the password.

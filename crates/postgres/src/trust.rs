@@ -2,8 +2,8 @@
 //!
 //! An outbox decides which keys a guard denies, so only roles that could change the table at will may write
 //! to it: roles with the rights of the table's owner, which superusers have too. The owner of the schema is
-//! effectively one of them, because it can replace the schema's contents; the replacement is then noticed by
-//! its owner.
+//! effectively one of them, because it can replace the schema's contents; a replacement is noticed by its
+//! owner.
 
 use crate::table::Table;
 use postgres::{Error, GenericClient};

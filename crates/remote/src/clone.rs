@@ -1,8 +1,8 @@
 //! Cloning: copies a published store into a local directory.
 //!
 //! The manifest is the first file, under a temporary name; renaming it is the last step. So neither `open`
-//! nor `repair` accepts a clone that a kill or a power cut interrupted. A clone that fails removes what it
-//! has created.
+//! nor `repair` accepts a clone that a kill or a power cut interrupted. A failed clone removes what it
+//! created.
 
 use crate::error::{Error, Result};
 use crate::find_generation::Generations;

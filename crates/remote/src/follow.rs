@@ -1,5 +1,4 @@
-//! Follows what is published. A directory remembers the newest generation seen from it, and accepts none
-//! before it.
+//! Follows what is published. A directory remembers the newest generation seen, and accepts none before.
 
 use crate::error::{Error, Result};
 use crate::find_generation::{Found, Generations};

@@ -86,8 +86,7 @@ pub(crate) struct Generation {
     pub id: String,
     /// The publisher that wrote it, in hex.
     pub writer: String,
-    /// The time of this state by the writer's clock, in milliseconds since 1970. Includes everything written
-    /// before it.
+    /// The time of this state by the writer's clock, in milliseconds since 1970. Includes all earlier writes.
     pub as_of_ms: u64,
     #[serde(flatten)]
     pub holds: Holds,

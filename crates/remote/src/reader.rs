@@ -1,5 +1,4 @@
-//! Reading a published store: filters and indexes are local, and a block is fetched only when a filter says
-//! "maybe".
+//! Reads a published store: filters and indexes are local; blocks are fetched when a filter says "maybe".
 
 use crate::disk_cache::DiskCache;
 use crate::error::Result;
@@ -42,8 +41,7 @@ impl ReaderOptions {
         Self::default()
     }
 
-    /// Options of the store, such as its block cache size. The reader sets the file system and `follow`
-    /// itself.
+    /// Options of the store, such as its block cache size. The reader sets file system and `follow`.
     pub fn store(mut self, options: Options) -> Self {
         self.store = options;
         self
@@ -265,7 +263,7 @@ impl Shared {
 fn fetch(generations: &Generations, local: &LocalFiles, found: &mut Found, is_last: bool) -> Result<()> {
     let generation = &mut found.generation;
     let mut lost = local.fetch(&generations.remote, generation)?;
-    // If only filters are gone, the generation may have been collected: a later one may have the same
+    // If only filters are gone, the generation may have been collected; a later one may have the same
     // segments.
     if let Some(gone) = lost.iter().position(LostFilter::is_gone)
         && !is_last

@@ -28,8 +28,7 @@ const LONGEST: Duration = Duration::from_secs(300);
 /// Names in one listing. Bounds the memory of a list, however many names a bucket claims.
 const LISTED_MAX: usize = 1 << 20;
 
-/// A place in an object store: a bucket, and the prefix of all objects of one published store. Clones share
-/// their connections.
+/// A bucket, and the prefix of one published store's objects. Clones share their connections.
 #[derive(Clone)]
 pub struct Remote {
     store: Arc<dyn ObjectStore>,

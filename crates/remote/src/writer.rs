@@ -8,8 +8,7 @@
 //!    success. Then create the generation's object, on condition that none has its number.
 //! 4. Write the directory's own note and the hint for readers, and compare the clocks.
 //!
-//! A crash at any point leaves the last generation whole, and perhaps unnamed objects, which a collection
-//! removes.
+//! A crash leaves the last generation whole, and perhaps unnamed objects, which a collection removes.
 
 use crate::collect;
 use crate::error::{Error, Result};
@@ -33,8 +32,7 @@ pub enum TakeOver {
     /// No: [`Error::Foreign`].
     #[default]
     No,
-    /// Yes: the next generation of this store or guard replaces the published ones, and their writer is
-    /// superseded.
+    /// Yes: this store's or guard's next generation replaces the published ones, superseding their writer.
     Yes,
 }
 
@@ -149,7 +147,7 @@ impl Writer {
             return Ok(true);
         }
         // It may have been written, or a retry may have found what the first attempt wrote: only the object
-        // itself tells.
+        // tells.
         match self.generations.read(generation.number)? {
             Some(found) if found.generation == *generation => Ok(true),
             Some(found) => self.accept(found.generation).map(|()| false),
@@ -173,8 +171,8 @@ impl Writer {
     }
 
     /// Checks that the last generation exists. Otherwise the numbers after it are free again, and creating
-    /// one of them would supersede nobody. Collections begin with the oldest, so if it exists, no later one
-    /// was removed.
+    /// one of them would supersede nobody. Collections begin with the oldest, so if it exists, so do later
+    /// ones.
     fn check_parent(&mut self) -> Result<()> {
         if let Some(parent) = &self.parent
             && self.generations.read(parent.number)?.is_some_and(|found| found.generation == *parent)

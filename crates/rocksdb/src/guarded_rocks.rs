@@ -11,8 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const STRIPES: usize = 64;
 
-/// A RocksDB and a guard that knows its keys. Every write must go through this type: the guard sees no
-/// others.
+/// A RocksDB and a guard that knows its keys. All writes must go through this type: the guard sees no others.
 ///
 /// A key counts once in the guard, however often it is put. Writers of the same key take turns, which keeps
 /// the guard's order for each key: an insertion reaches the guard before RocksDB, and a deletion reaches

@@ -51,8 +51,7 @@ impl Column {
         quoted(&self.name)
     }
 
-    /// The condition for rows with the key `?1`, also bound as a BLOB `?2` and, if it is one, as an integer
-    /// `?3`.
+    /// Condition for rows with the key `?1`, also bound as a BLOB `?2` and, if it is one, an integer `?3`.
     pub fn has_key_sql(&self) -> String {
         let column = self.value_sql();
         format!("{column} = ?1 OR {column} = ?2 OR {column} = ?3")

@@ -9,8 +9,7 @@ use std::path::PathBuf;
 /// the insertions, then the database, then the removals.
 ///
 /// # Errors
-/// The errors of [`Transaction::commit`]. An error before the database has committed rolls its transaction
-/// back.
+/// The errors of [`Transaction::commit`]. An error before the database commits rolls it back.
 pub fn commit(changes: Transaction<'_>, mut tx: rusqlite::Transaction<'_>) -> Result<()> {
     // If the guard refuses the insertions, `tx` is dropped unused, and its rows must not be committed.
     tx.set_drop_behavior(rusqlite::DropBehavior::Rollback);

@@ -1,6 +1,5 @@
 //! Damages the files of random stores, one opening each. Every answer is right, or an error that names the
-//! file and an offset in it (I6); damaged sidecars change nothing (I2); repair brings back what is not
-//! damaged.
+//! file and an offset in it (I6); damaged sidecars change nothing (I2); repair recovers the rest.
 
 mod extremes;
 mod formats;
@@ -165,8 +164,8 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Opens the store for writing, writes, compacts, and opens it again. `found` are its contents, if it can
-    /// be opened.
+    /// Opens the store for writing, writes, compacts and reopens it. `found` are its contents, if it can be
+    /// opened.
     fn writable(&self, wounds: &Wounds<'_>, fs: &SimFs, found: Option<&Contents>) {
         let store = self.store;
         let db = match (store.options(fs).open(&store.dir), found) {

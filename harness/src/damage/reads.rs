@@ -106,8 +106,7 @@ impl Reads<'_> {
         false
     }
 
-    /// Iterates over everything, skipping damaged segments: each row shown is right, and what is missing is
-    /// named.
+    /// Iterates over everything, skipping damaged segments: shown rows are right, missing ones are named.
     pub fn skip(&self, backwards: bool) {
         let skipped = Skipped::new();
         let walk = self.db.iter().skip_damaged(&skipped);

@@ -1,5 +1,4 @@
-//! Damaged sidecars change no answer (I2): each is counted, logged once, reported by `verify`, and rebuilt in
-//! the background.
+//! Damaged sidecars change no answer (I2): each is counted, logged once, reported by `verify`, and rebuilt.
 
 use super::reads::Reads;
 use super::store::Store;

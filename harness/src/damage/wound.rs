@@ -25,8 +25,7 @@ pub struct Wounds<'a> {
     pub dir: &'a Path,
     pub kind: Kind,
     pub all: Vec<Wound<'a>>,
-    /// Whether an error may name another file of the store: the damaged one is valid, but does not belong
-    /// there.
+    /// Whether an error may name another file of the store: the damaged one is valid, but misplaced.
     pub others_too: bool,
 }
 
@@ -80,11 +79,9 @@ impl<'a> Wounds<'a> {
         }
     }
 
-    /// Panics unless the error says where the damage is: the file, and an offset in it that is not beyond the
-    /// damage.
+    /// Panics unless the error says where the damage is: the file, and an offset not beyond the damage.
     pub fn check(&self, error: &Error) {
-        // Logs and manifests are read from the front. A misplaced edit may be valid, and contradict a later
-        // one.
+        // Logs and manifests are read from the front. A misplaced edit may contradict a later one.
         self.check_up_to(error, |wound| match self.kind {
             Kind::Log | Kind::Manifest if wound.harm.is_noise => wound.changed.start,
             Kind::Manifest => wound.whole_len(),

@@ -67,8 +67,7 @@ fn is_manifest(strike: &Strike) -> bool {
     name(&strike.path).starts_with("MANIFEST")
 }
 
-/// A writer that cannot tell whether it holds its lock must stop, unless it was only about to remove
-/// something.
+/// A writer that cannot tell whether it holds its lock must stop, unless it was only removing something.
 fn is_of_lock(strike: &Strike) -> bool {
     name(&strike.path) == "LOCK" && strike.kind == OpKind::Inspect
 }
@@ -77,8 +76,7 @@ fn is_in_copy(strike: &Strike) -> bool {
     strike.path.to_string_lossy().contains("copy")
 }
 
-/// A fault in what a write depends on: the log, a new segment, the manifest, or the directory that names
-/// them.
+/// A fault in what a write depends on: the log, a new segment, the manifest, or their directory.
 fn is_of_a_write(strike: &Strike) -> bool {
     use OpKind::*;
     let ours = strike.path.starts_with(STORE) && !is_sidecar(strike);

@@ -135,8 +135,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Checks that an open store has everything acknowledged; what was not acknowledged is decided from here
-    /// on.
+    /// Checks that an open store has everything acknowledged; the rest is decided from here on.
     pub fn settle(&mut self, db: &Db, when: &str) {
         let found = loop {
             match rows(db.iter(), self.rng.percent(50)) {

@@ -78,8 +78,7 @@ pub fn settle(db: &Db, expected: &Expected) {
     }
 }
 
-/// A checkpoint holds, of each writer, all batches up to one not older than the last one acknowledged before
-/// it began.
+/// A checkpoint holds each writer's batches up to one no older than the last acknowledged before it began.
 pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
     let what = format!("{what}: a checkpoint");
     let report = db.verify().unwrap_or_else(|e| panic!("{what}: verify: {e}"));
@@ -103,8 +102,7 @@ pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
     assert_eq!(found.len(), known + rows, "{what}: keys that nobody wrote");
 }
 
-/// Looks for a number of batches after which a writer's keys had these values. Otherwise says why there is
-/// none.
+/// Looks for a number of batches after which a writer's keys had these values. Otherwise says why.
 fn explain(writer: usize, found: &[Option<&Vec<u8>>; KEYS], expected: &Expected) -> Result<(), String> {
     let (opened, mut state) = expected.opened(writer);
     let [least, last] = [expected.copied(writer).max(opened), expected.last_number(writer)];

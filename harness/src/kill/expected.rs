@@ -117,8 +117,7 @@ impl Expected {
         }
     }
 
-    /// The number of the last batch before the store was opened, and for each key the number of the one that
-    /// wrote it.
+    /// The number of the last batch before the store was opened, and of the batch that wrote each key.
     pub fn opened(&self, writer: usize) -> (u64, [u64; KEYS]) {
         let at = OPENED_AT + 8 * (writer * (1 + KEYS)) as u64;
         (self.u64_at(at), self.get(at + 8))

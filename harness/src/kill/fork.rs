@@ -17,8 +17,7 @@ pub fn fork(db: &Db, path: &Path, rng: &mut Rng, what: &str) {
     // SAFETY: the child only uses the store, whose locks other threads may hold, and ends.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // SAFETY: always allowed. No child may outlive a killed parent, since it would keep the parent's
-        // lock.
+        // SAFETY: always allowed. A child that outlived a killed parent would keep its lock.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         // SAFETY: always allowed.
         unsafe { libc::alarm(LONGEST_SECONDS) };

@@ -25,8 +25,7 @@ use std::time::{Duration, Instant};
 /// Kills per store.
 const KILLS: u64 = 25;
 const SIGKILL: i32 = 9;
-/// What the child mainly does, what it prints before it is killed, and the maximum delay of the kill in
-/// microseconds.
+/// What the child mainly does, what it prints before it is killed, and the kill's maximum delay in µs.
 const MOMENTS: [(Aim, Option<&str>, u64); 11] = [
     (Aim::Anything, None, 3000),
     (Aim::Anything, None, 20_000),
@@ -105,8 +104,7 @@ impl Drop for Killed {
     }
 }
 
-/// Waits until the directory of a checkpoint exists, but not for long, since the child may stop making
-/// checkpoints.
+/// Waits until the directory of a checkpoint exists, but not for long: the child may make no more.
 fn wait_for_copy(dir: &Path) {
     let started = Instant::now();
     while !dir.join("copy").exists() && started.elapsed() < Duration::from_millis(50) {

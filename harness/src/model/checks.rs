@@ -1,5 +1,4 @@
-//! What must hold after every operation: the store is sound and equals the model, also when opened a second
-//! time.
+//! What must hold after every operation: the store is sound and equals the model, also opened twice.
 
 use super::player::Player;
 use super::program::Span;

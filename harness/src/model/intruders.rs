@@ -39,8 +39,7 @@ fn restore(player: &Player<'_>, key: &Blob) {
     player.ok("restore", restored);
 }
 
-/// Another writer enters because the lock file is gone. The store stops, and removes nothing of the other
-/// writer's.
+/// Another writer enters because the lock file is gone. The store stops, and removes none of its files.
 pub fn lose_lock(player: &mut Player<'_>) {
     player.ok("wait_for_compaction", player.db().wait_for_compaction());
     player.place.remove_lock();

@@ -26,8 +26,7 @@ impl Keys {
         Keys { keys: keys.into_iter().map(Blob::from).collect(), focus, stray: *rng.pick(&[0, 0, 30, 30]) }
     }
 
-    /// Moves the part of the key space that gets most of the writes, so that other parts have old entries and
-    /// gaps.
+    /// Moves the part of the key space with most writes, so that other parts have old entries and gaps.
     pub fn refocus(&mut self, rng: &mut Rng) {
         let from = rng.below(self.keys.len() as u64) as usize;
         let to = (from + 1 + rng.below(80) as usize).min(self.keys.len());

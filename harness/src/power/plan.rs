@@ -156,8 +156,7 @@ impl Plan {
         changes
     }
 
-    /// A range of a writer's keys that begins at this one, without the count; a single key if the writers'
-    /// keys interleave.
+    /// A range of a writer's keys from this one on, without the count; a single key if the keys interleave.
     fn span(&self, writer: usize, key: Vec<u8>, rng: &mut Rng) -> Span<Vec<u8>> {
         let other = self.key(writer, 1 + rng.below(self.keys - 1));
         let end = if rng.percent(50) { Bound::Excluded(other) } else { Bound::Included(other) };

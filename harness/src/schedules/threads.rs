@@ -33,8 +33,7 @@ impl Shared {
         assert!(is_fault, "{what}: {error}, after {strikes:?}");
     }
 
-    /// Checks that the store holds a prefix of each writer's batches, at least `least` of them. Returns how
-    /// many.
+    /// Checks that the store holds a prefix of each writer's batches, at least `least`. Returns how many.
     #[track_caller]
     pub fn check(&self, found: &Contents, least: &[u64], what: &str) -> Vec<u64> {
         let counts = self.writers.iter().map(|writer| writer.count_in(found, &self.base, what));

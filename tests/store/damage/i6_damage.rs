@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 const BATCHES: u64 = 60;
 
-/// The disk of an open store: a manifest with edits, segments on several levels, sidecars, and a log with
-/// records.
+/// An open store's disk: a manifest with edits, segments on several levels, sidecars, and a log with records.
 struct Fixture {
     fs: SimFs,
     sequence: Sequence,

@@ -93,7 +93,7 @@ fn i6_a_codec_of_a_newer_version_fails_reads_by_name_and_nothing_else() {
     assert_newer(&ended, &path, what);
     assert!(db.verify().unwrap().problems.iter().any(|problem| problem.to_string().contains(what)));
 
-    // Work that reads the segment fails with that error. It neither quarantines the segment nor stops the
+    // Work that reads the segment fails with that error. It neither quarantines the segment nor stops
     // writers.
     (0..10).for_each(|round| {
         db.put(numbered(0), [round]).unwrap();
@@ -124,8 +124,7 @@ fn i6_an_operation_of_a_newer_version_in_a_log_is_named_and_stays() {
     let fs = filled(false);
     let path = one(&fs, ".wal");
     let mut bytes = fs.read(&path).unwrap();
-    // The first record, from its head at 40: payload length at 4, checksum of payload and end at 28, its own
-    // at 32.
+    // First record, head at 40: payload length at 4, checksum of payload and end at 28, its own at 32.
     let payload = 76..76 + u32::from_le_bytes(bytes[44..48].try_into().unwrap()) as usize;
     bytes[payload.start] = 9;
     let crc = crc32fast::hash(&bytes[payload.start..=payload.end]).to_le_bytes();

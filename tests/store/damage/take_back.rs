@@ -42,8 +42,7 @@ fn with_bad_blocks(sound: &SimFs, count: u64, rng: &mut Rng) -> SimFs {
     let fs = sound.crash(Crash::Kill, 0);
     let all = segments(&fs);
     for _ in 0..count {
-        // Newer segments have greater numbers, so the upper levels are as likely as the much larger lowest
-        // one.
+        // Newer segments have greater numbers, so upper levels are as likely as the much larger lowest one.
         let from = if rng.percent(50) { all.len() * 3 / 4 } else { 0 };
         let path = &all[from + rng.below((all.len() - from) as u64) as usize];
         let bad = rng.pick(&Layout::of(&fs.read(path).unwrap()).data).bytes.clone();

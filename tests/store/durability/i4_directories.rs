@@ -1,5 +1,4 @@
-//! I4, durability of directories: a store, a checkpoint or a guard in newly created directories survives a
-//! power cut.
+//! I4, durability of directories: a store, checkpoint or guard in new directories survives a power cut.
 
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs, tiny_on};
 use sidebloom::filter::Verdict;

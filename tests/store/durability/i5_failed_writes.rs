@@ -9,8 +9,7 @@ use sidebloom::{Db, Durability, Error, FilterPolicy};
 
 const BATCHES: u64 = 70;
 
-/// Writes until something fails. Returns the failure and how many batches were acknowledged; `None` if
-/// nothing failed.
+/// Writes until something fails. Returns the failure, if any, and how many batches were acknowledged.
 fn write_until_failure(db: &Db, sequence: Sequence) -> Option<(Error, u64)> {
     for i in 1..=BATCHES {
         let durability = if i % 5 == 0 { Durability::Sync } else { Durability::Os };
@@ -259,8 +258,7 @@ fn a_segment_that_was_being_written_when_the_store_failed_leaves_no_files() {
             }
         }
         let published = segments(&fs);
-        // The segment and the sidecar are written. The sidecar waits for its rename; then only publishing is
-        // left.
+        // Segment and sidecar are written. The sidecar waits for its rename; then only publishing is left.
         let held = fs.hold(OpKind::Rename);
         let working = db.clone();
         let work = std::thread::spawn(move || if compaction { working.compact() } else { working.flush() });

@@ -1,5 +1,4 @@
-//! I12: a store with any number of segments maps at most as many filters as its options allow, and gives the
-//! same answers.
+//! I12: a store maps at most as many filters as its options allow, and gives the same answers.
 
 use crate::support::{Contents, Rng, assert_holds, eventually, fast_dir, files_with, sized, tiny};
 use sidebloom::{Db, Options, Residency, Result};
@@ -35,8 +34,7 @@ fn few() -> Options {
     tiny().max_mapped_filters(BUDGET)
 }
 
-/// The store's filters that this process maps. Not atomic: other threads may map and unmap some while it
-/// counts.
+/// The store's filters that this process maps. Not atomic: other threads map and unmap some.
 fn mapped(path: &Path) -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|map| map.contains(path.to_str().unwrap()) && map.contains(".filter")).count()

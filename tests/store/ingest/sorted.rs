@@ -75,8 +75,7 @@ fn rows_that_cannot_be_taken_leave_the_store_as_it_was() {
         assert!(is_empty(&db));
         assert_eq!(fs.files(), files, "no segment is left");
     }
-    // The order is also checked at every boundary between two segments, where the segment's writer has no
-    // previous key.
+    // The order is also checked between two segments, where the segment's writer has no previous key.
     let three_segments = 1200;
     {
         let other = tiny_on(&SimFs::new()).open(STORE).unwrap();

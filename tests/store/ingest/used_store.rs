@@ -87,8 +87,7 @@ fn no_rows_write_nothing() {
     assert_eq!(fs.writes(), writes);
 }
 
-/// The rows have their own number before these writes come. In an empty store it is the next one, so they are
-/// rewritten.
+/// The rows get their number before these writes; in an empty store it is the next, so they are rewritten.
 #[test]
 fn writes_that_come_between_the_rows_are_older_than_all_of_them() {
     for (is_empty, flush) in [(true, false), (true, true), (false, false), (false, true)] {

@@ -38,8 +38,7 @@ fn open(path: &Path, options: Options) -> Db {
 fn i12_a_store_of_a_thousand_segments_opens_as_few_files_as_it_is_told() {
     let dir = fast_dir();
     fill(dir.path());
-    // Without filters to verify, the background opens no segments, so only this thread's descriptors are
-    // counted.
+    // Without filters, the background opens no segments, so only this thread's descriptors count.
     let db = open(dir.path(), tiny().read_only(true).filter_policy(FilterPolicy::OFF));
     for n in (0..ROWS).rev().step_by(7) {
         let (key, value) = row(n);

@@ -1,5 +1,4 @@
-//! Cursors: every seek and step lands where a sorted map says, wherever the rows are and whatever happens
-//! concurrently.
+//! Cursors: every seek and step lands where a sorted map says, whatever happens concurrently.
 
 use crate::support::{Contents, Rng, STORE, SimFs, contents, damage_of, fast_dir, fill_deep, sized, tiny_on};
 use sidebloom::{Batch, Compression, Cursor, Db, Options};

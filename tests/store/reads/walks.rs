@@ -1,5 +1,4 @@
-//! All ways to iterate over a range agree: owned and lent rows and keys, row by row and in bulk, from both
-//! ends.
+//! All ways to iterate agree: owned and lent rows and keys, row by row and in bulk, from both ends.
 
 use crate::support::fast_dir;
 use fastrand::Rng;

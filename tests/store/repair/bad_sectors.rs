@@ -1,5 +1,4 @@
-//! Repair on a disk with unreadable sectors: everything readable comes back, and the report says what is
-//! lost.
+//! Repair on a disk with bad sectors: everything readable comes back, and the report says what is lost.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on,

@@ -290,8 +290,7 @@ fn a_get_in_a_level_0_of_any_age_finds_the_newest_value_not_the_first() {
         let dir = fast_dir();
         let db = open(dir.path());
         let mut expected = fill_deep(&db, seed);
-        // A value that changes between compactions of other keys: newer entries in segments that are
-        // otherwise older.
+        // A value that changes between compactions of other keys: newer entries in otherwise older segments.
         for round in 0..40u32 {
             let key = format!("key{:05}", round % 7 * 400).into_bytes();
             db.put(&key, round.to_be_bytes()).unwrap();

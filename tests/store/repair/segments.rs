@@ -53,8 +53,7 @@ fn open(fs: &SimFs) -> Db {
     tiny_on(fs).open(STORE).unwrap()
 }
 
-/// Repairs the store. Checks that what came back is right, that every loss was reported, and that the store
-/// works.
+/// Repairs the store. Checks that all rows are right, losses were reported, and the store works.
 #[track_caller]
 fn assert_repaired(fs: &SimFs, path: &Path, expected: &Contents) -> RepairReport {
     let damaged = fs.read(path).unwrap();

@@ -20,8 +20,7 @@ fn i9_a_range_behind_the_last_entry_of_a_compaction_stays() {
         let mut keys = expected.keys();
         (keys.next().unwrap().clone(), keys.nth(expected.len() / 2).unwrap().clone())
     };
-    // The only entry of the memtable lies before the range, so the compaction's last output ends with the
-    // range.
+    // The only entry of the memtable lies before the range, so the last output ends with the range.
     db.put(&first, b"new").unwrap();
     db.delete_range(middle.clone()..).unwrap();
     expected.insert(first, b"new".to_vec());

@@ -1,5 +1,4 @@
-//! RocksDB with its defaults (the baseline), with its Bloom or Ribbon filter, or with a filter policy of
-//! sidebloom's plug-in.
+//! RocksDB with its defaults (the baseline), its Bloom or Ribbon filter, or a policy of sidebloom's plug-in.
 
 use crate::engine::{Engine, EngineFacts, EngineKind};
 use crate::error::Result;
@@ -162,11 +161,9 @@ pub struct RocksTables {
     pub entries: u64,
     /// Size of all filters in the files, in bytes.
     pub filter_bytes: u64,
-    /// Size of the filters put in the block cache, in bytes; `None` if the store was opened without
-    /// statistics.
+    /// Size of the filters put in the block cache, in bytes; `None` without statistics.
     pub cached_filter_bytes: Option<u64>,
-    /// Memory of open tables outside the block cache, in bytes: all filters and indexes, unless they live in
-    /// the cache.
+    /// Memory of open tables outside the block cache: all filters and indexes not in the cache, in bytes.
     pub readers_bytes: u64,
 }
 

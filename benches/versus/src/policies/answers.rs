@@ -61,8 +61,7 @@ pub fn for_missing(engine: &RocksEngine, settings: &BenchSettings, lookups: u64)
     })
 }
 
-/// Looks up every written key, in order, one half one by one and the other in batches, and returns how many
-/// are found.
+/// Looks up every written key in order, half of them in batches. Returns how many are found.
 pub fn found(engine: &RocksEngine, settings: &BenchSettings) -> Result<u64> {
     let keys = KeyGenerator::new(settings.key_bytes as usize, settings.seed);
     let mut batch = vec![Vec::new(); MULTI];

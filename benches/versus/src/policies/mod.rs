@@ -4,7 +4,7 @@
 //! 1. Time loads, and discard their stores: RocksDB leaves a different number of sorted runs after each load,
 //!    whatever the filter.
 //! 2. Make a store for each policy, all with the same sorted runs.
-//! 3. Read every key in every store: filters must not hide any. Count the filters' answers for missing keys,
+//! 3. Read every key in every store: no filter may hide one. Count the filters' answers for missing keys,
 //!    with statistics.
 //! 4. Time lookups without statistics, in interleaved rounds, each in a new process.
 //! 5. Rewrite one store under each policy in turn, to see what building the filters costs.

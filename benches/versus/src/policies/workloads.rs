@@ -16,6 +16,5 @@ pub const MULTI_MISSING: &str = "multireadmissing";
 pub const FOUND: &str = "readrandom";
 /// A missing key, with the files out of the page cache.
 pub const COLD: &str = "readmissing-cold";
-/// The generation of the loaded values. It seeds the keys of a workload, so later generations count from
-/// here.
+/// The generation of the loaded values. It seeds the keys of a workload, and later generations count from it.
 pub const LOADED: u64 = 1;

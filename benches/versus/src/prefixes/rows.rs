@@ -1,5 +1,5 @@
-//! The rows and the lookups: row `r` of prefix `p` has the key `p/r`, with two digits for `r`. Only even `r`
-//! are written.
+//! Rows and lookups: row `r` of prefix `p` has the key `p/r`, with two digits for `r`. Only even `r` are
+//! written.
 
 use crate::keys::{KeyGenerator, KeyPresence, MIN_KEY_BYTES, SplitMix64, ValueGenerator};
 

@@ -107,8 +107,8 @@ impl StoreKind {
         !matches!(self, StoreKind::RocksKeys | StoreKind::OursKeys)
     }
 
-    /// The store of the same engine with the same keys in its filters, but no prefixes; `None` if they have
-    /// no keys.
+    /// The same engine's store with the same keys in its filters, but no prefixes; `None` if they have no
+    /// keys.
     pub fn without_prefixes(self) -> Option<StoreKind> {
         match self {
             StoreKind::Rocks => Some(StoreKind::RocksKeys),

@@ -1,5 +1,4 @@
-//! Line and bar charts as SVG. Text and axes inherit the color of the page, so they are readable in light and
-//! dark mode.
+//! Line and bar charts as SVG. Text and axes have the page's color, readable in light and dark mode.
 
 use crate::error::Result;
 use plotters::prelude::*;

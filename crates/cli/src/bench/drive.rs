@@ -1,8 +1,7 @@
 //! Runs an operation many times on several threads, and times it.
 //!
 //! Throughput and the mean come from the whole loop. Reading the clock takes about 25 ns, a tenth of a fast
-//! lookup, so long workloads time one call in [`SAMPLED`]. Percentiles are of the timed calls and include the
-//! clock.
+//! lookup, so long workloads time one call in [`SAMPLED`]. Percentiles are of timed calls, clock included.
 
 use super::keys::{KeySpace, Rng, Values, mix};
 use crate::context::Failure;

@@ -1,5 +1,5 @@
-//! The keys and values of the workloads. Each takes a few nanoseconds to generate and depends only on `--num`
-//! and `--seed`.
+//! The workloads' keys and values. Each takes a few nanoseconds to generate and depends only on `--num` and
+//! `--seed`.
 //!
 //! The key space has `4 × num` slots of equal width, four per index: one holds a loaded key, one a key that
 //! is always absent, one a key that YCSB D and E insert. So absent keys lie between present keys everywhere
@@ -69,8 +69,7 @@ impl KeySpace {
     }
 }
 
-/// A pseudo-random permutation of `0..num`: a bijection on the next power of two, iterated until it is in
-/// range.
+/// A random permutation of `0..num`: a bijection on the next power of two, iterated until it is in range.
 #[derive(Debug, Clone, Copy)]
 struct Permutation {
     num: u64,

@@ -9,8 +9,7 @@ const DRAWS: u64 = 1 << 22;
 
 /// Ranks from 0 (the most popular) to below `n`.
 ///
-/// The generator that YCSB uses: Gray et al., "Quickly Generating Billion-Record Synthetic Databases",
-/// SIGMOD 1994.
+/// YCSB's generator: Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994.
 pub struct Zipf {
     ranks: Vec<u32>,
 }

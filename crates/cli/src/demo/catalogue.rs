@@ -83,8 +83,7 @@ pub fn generated(i: u64) -> Song {
     Song { artist: artist(index & 0x3fff), title: title(index >> 14), year: 1956 + (code % 70) as u32 }
 }
 
-/// A bijection on `INDEX_BITS` bits: multiplication by an odd number and xor with the high bits are
-/// reversible.
+/// A bijection on `INDEX_BITS` bits: an odd factor and xor with the high bits are reversible.
 fn scatter(i: u64) -> u64 {
     const MASK: u64 = (1 << INDEX_BITS) - 1;
     let x = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) & MASK;

@@ -147,7 +147,7 @@ impl Args {
         }
     }
 
-    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom). Each has a random seed, so they err
+    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom). Each has its own seed, so they err
     /// independently.
     fn noisy(&self) -> Result<AnyFilter, Failure> {
         let plan = Plan::new(self.count()?, self.fpp.unwrap_or(NOISY_FPP))?;
@@ -197,8 +197,7 @@ impl Args {
         for width in widths {
             let filter = LineFilter::from_sorter(width, &mut hashes, self.seed())?;
             fpr = filter.fpr();
-            // A width's rate holds for many keys. With a few hundred keys, it can be up to half as much
-            // again.
+            // A width's rate holds for many keys; with a few hundred, it can be half as much again.
             if fpr <= most {
                 return Ok(AnyFilter::Lines(filter));
             }

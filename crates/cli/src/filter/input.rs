@@ -141,8 +141,7 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether the path is a file that can be read twice: neither standard input nor a pipe. Fails if it is
-/// missing.
+/// Whether a file can be read twice: neither standard input nor a pipe. Fails if it is missing.
 pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
     if is_stdin(path) {
         return Ok(false);

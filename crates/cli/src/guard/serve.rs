@@ -26,8 +26,8 @@ use std::time::Duration;
 /// one atomic write. Other clients may be served in between; there is no WATCH.
 ///
 /// There is one filter, named by --name; `BF.RESERVE` of it replies "item exists". Any other name is the
-/// error "not found", even where Redis would reply 0 or create a filter: a misspelt name must not mean
-/// "certainly absent".
+/// error "not found", even where Redis would reply 0 or create a filter: a typo must not mean "certainly
+/// absent".
 ///
 /// EXISTS is answered from memory: 0 is certain, 1 means maybe. BF.ADD and CF.ADDNX add an item unless it
 /// exists, and reply exactly whether it was added (from disk). CF.ADD adds one occurrence, CF.DEL removes
@@ -39,7 +39,7 @@ use std::time::Duration;
 /// every second. If changes may have bypassed them, it logs a warning, and every answer is "maybe" until they
 /// are in place again and all rows are recounted; INFO shows this as guard_suspended.
 ///
-/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM, with every acknowledged change
+/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM; acknowledged changes are then
 /// durable.
 #[derive(clap::Args)]
 pub struct Args {

@@ -11,8 +11,7 @@ use std::io::Write;
 #[derive(serde::Serialize, Default)]
 pub struct Report {
     pub loaded: u64,
-    /// Of these, rows whose key was already in the store or in an earlier row. `None` with `--blind` and
-    /// `--bulk`.
+    /// Rows whose key was already in the store or in an earlier row. `None` with `--blind` and `--bulk`.
     pub overwritten: Option<u64>,
     pub skipped: u64,
     pub key_bytes: u64,

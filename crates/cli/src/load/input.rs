@@ -63,8 +63,7 @@ fn peek<R: Read>(mut input: R, bytes: usize) -> io::Result<(Vec<u8>, Peeked<R>)>
     Ok((head.clone(), Cursor::new(head).chain(input)))
 }
 
-/// The decompressed content, or the input itself. Decided by the first bytes, since standard input has no
-/// name.
+/// The decompressed content, or the input itself. The first bytes decide: standard input has no name.
 fn decompressed(input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     let (head, input) = peek(input, 4)?;
     Ok(match head.as_slice() {

@@ -75,8 +75,7 @@ pub struct Args {
     bulk: bool,
 }
 
-/// Approximate size of a batch: large enough for large writes to the log, small enough that Ctrl-C loses
-/// little.
+/// Approximate size of a batch: large enough for large log writes, small enough for Ctrl-C to lose little.
 const BATCH_BYTES: usize = 256 << 10;
 /// Skipped lines reported one by one.
 const SKIPPED_LINES_NAMED: u64 = 10;
@@ -90,8 +89,7 @@ impl Args {
             return Err(Failure::message("standard input (-) can be read only once"));
         }
         let start = Instant::now();
-        // Inspect the file before creating the store. A pipe may deliver late, and would keep the store open
-        // until then.
+        // Inspect the file before creating the store. A slow pipe would keep the store open.
         let is_pipe = self.files.first().is_some_and(|file| input::is_pipe(file));
         let opened = (!is_pipe).then(|| Files::open(&self.files, self.reading())).transpose()?;
         let db = cx.open_to_write(true)?;

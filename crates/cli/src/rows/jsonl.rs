@@ -1,7 +1,6 @@
 //! `--format jsonl`: one JSON object per line.
 //!
-//! Without `--key`, lines have the form of `scan --json`: `key` or `key_hex`, and `value` or `value_hex` or
-//! neither.
+//! Without `--key`, as in `scan --json`: `key` or `key_hex`, and `value`, `value_hex` or neither.
 
 use super::columns::ColumnChoice;
 use super::source::{LineReader, Row, RowError, Rows};

@@ -1,5 +1,4 @@
-//! Follows a PostgreSQL table while the guard serves, in its own thread, since the PostgreSQL client has its
-//! own runtime.
+//! Follows a PostgreSQL table in its own thread, since the PostgreSQL client has its own runtime.
 
 use crate::context::Failure;
 use sidebloom::guard::Guard;

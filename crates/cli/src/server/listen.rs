@@ -22,8 +22,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Descriptors not for connections: the guard's, the listener's, the runtime's.
 const OTHER_FILES: u64 = 256;
 
-/// Raises the limit of open files as far as possible without privileges. Returns how many clients fit, at
-/// most `wanted`.
+/// Raises the limit of open files as far as permitted. Returns how many clients fit, at most `wanted`.
 pub fn make_room(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);

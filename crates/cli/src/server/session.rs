@@ -152,8 +152,7 @@ fn set_name(call: &mut Call<'_>, name: &[u8]) -> bool {
     is_fine
 }
 
-/// `CLIENT SETNAME | GETNAME | SETINFO | ID | INFO | NO-EVICT | NO-TOUCH`: sent by client libraries on
-/// connecting.
+/// `CLIENT SETNAME | GETNAME | SETINFO | ID | INFO | NO-EVICT | NO-TOUCH`: sent on connecting.
 pub fn client(call: &mut Call<'_>) {
     match call.args {
         [_, word] if word.eq_ignore_ascii_case(b"ID") => call.replies.int(call.session.id),

@@ -6,8 +6,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
-/// Bytes of unfinished requests over all connections. Above this, a client with a large request must try
-/// again later.
+/// Bytes of unfinished requests over all connections. Above this, large requests must be retried later.
 const REQUESTS_BYTES_MAX: usize = 256 << 20;
 /// Unfinished requests up to this size do not count towards the total for all connections.
 const UNCOUNTED_BYTES: usize = 64 << 10;
@@ -18,8 +17,8 @@ pub struct Settings {
     pub name: Vec<u8>,
     /// The password that clients must give, if any.
     pub password: Option<Vec<u8>>,
-    /// The guard follows a database. Clients then cannot change it, or a change that arrives both ways would
-    /// count twice.
+    /// The guard follows a database. Clients cannot change it: a change that arrives both ways would count
+    /// twice.
     pub is_followed: bool,
     /// Disconnect a client that sends nothing for this long.
     pub idle_timeout: Option<Duration>,

@@ -149,8 +149,7 @@ fn ctrl_c_leaves_nothing_behind() {
         .spawn()
         .unwrap();
     let begun = Instant::now();
-    // If the temporary directory is in memory, the demo works in /var/tmp, and there is nothing to wait for
-    // here.
+    // If the temporary directory is in memory, the demo works in /var/tmp; then skip the wait.
     while sandbox.left_behind().is_empty() && begun.elapsed() < Duration::from_secs(3) {
         std::thread::sleep(Duration::from_millis(20));
     }

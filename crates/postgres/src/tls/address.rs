@@ -1,5 +1,4 @@
-//! Takes libpq's TLS parameters out of a connection string: the `postgres` crate knows only some values of
-//! `sslmode`.
+//! Extracts libpq's TLS parameters from a connection string: `postgres` knows only some `sslmode` values.
 
 use percent_encoding::percent_decode_str;
 
@@ -69,8 +68,7 @@ fn split_words(text: &str) -> Option<(String, TlsParameters)> {
     Some((kept.join(" "), taken))
 }
 
-/// A value, quoted or up to the next space, and the text after it. A backslash makes the next character
-/// ordinary.
+/// A value, quoted or up to the next space, and the text after it. A backslash escapes the next character.
 fn value(text: &str) -> Option<(String, &str)> {
     let quoted = text.strip_prefix('\'');
     let mut chars = quoted.unwrap_or(text).chars();

@@ -45,8 +45,7 @@ struct TlsServer {
     files: TempDir,
 }
 
-/// The server's certificate is for the host `db.example`. The role `carla` needs a certificate, `sandra` a
-/// password.
+/// The server's certificate is for the host `db.example`. `carla` needs a certificate, `sandra` a password.
 fn tls_server() -> Option<&'static TlsServer> {
     static SHARED: OnceLock<Option<TlsServer>> = OnceLock::new();
     let start = || {

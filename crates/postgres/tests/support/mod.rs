@@ -26,8 +26,7 @@ pub const TITLES: u32 = 300;
 pub struct Server {
     dir: TempDir,
     bin: PathBuf,
-    /// Options of `postgres` that differ between servers; of two that contradict each other, the last one
-    /// counts.
+    /// Options of `postgres` that differ between servers; the last of two contradictory ones counts.
     pub options: String,
 }
 

@@ -35,8 +35,7 @@ impl Current {
     #[inline]
     pub fn staleness(&self) -> Option<Duration> {
         let (now, seen) = (SystemTime::now(), self.seen?);
-        // Every lookup asks, so this reads one clock: not the monotonic one, which stops while the machine
-        // sleeps.
+        // Every lookup asks, so this reads one clock, but not the monotonic one, which stops during sleep.
         let was_set_back = seen.duration_since(now).is_ok_and(|by| by > CLOCK_TOLERANCE);
         (!was_set_back).then(|| now.duration_since(self.as_of).unwrap_or_default())
     }

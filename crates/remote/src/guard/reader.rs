@@ -178,8 +178,7 @@ impl Shared {
         let before = self.current.load_full();
         let has_all = before.guard.stats().filters_unavailable == 0;
         let follower = Follower { generations: &self.generations, dir: &self.kept.dir };
-        // Always look for our own generation: nothing else tells that it was collected together with later
-        // ones.
+        // Always look for our own generation: nothing else tells whether it was collected with later ones.
         let newest = follower.after(
             &before.generation,
             || true,

@@ -52,8 +52,7 @@ fn lookups_send_no_request_and_an_unchanged_guard_uploads_no_filter() {
     assert!(denied(&remote, 1_000_000) > 999_900);
     assert!(all_maybe(&remote, &published.keys));
     assert_eq!(store.requests(), before);
-    // A publisher looks for generations when it starts and before the very first one, each time also for
-    // version 1.
+    // A publisher looks for generations on start and before the first one, each time also for version 1.
     assert_eq!(store.lists.load(Relaxed), 4);
 
     let as_of = remote.as_of();

@@ -45,8 +45,8 @@ impl Moto {
         let program = if program == "required" { "moto_server".into() } else { program };
         let log = NamedTempFile::new().unwrap();
         let output = || Stdio::from(log.reopen().unwrap());
-        // The shell stops the server when its standard input ends: when this is dropped, or this process is
-        // gone.
+        // The shell stops the server at the end of its standard input: when this is dropped, or the process
+        // ends.
         let script = "command -v \"$0\" || exit; \"$0\" -H 127.0.0.1 -p 0 < /dev/null & cat; kill $!; wait";
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(program).stdin(Stdio::piped()).stdout(output()).stderr(output());

@@ -69,8 +69,7 @@ impl Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
-    /// The first part of the object's name; "list" for a listing, "delete" for the deletion of several
-    /// objects.
+    /// The first part of the object's name; "list" for a listing, "delete" for a bulk deletion.
     pub kind: String,
     /// The object's name below the base.
     pub name: String,

@@ -76,8 +76,7 @@ impl Policy {
 }
 
 impl fmt::Display for Policy {
-    /// The form in RocksDB's options files. It has no `=`, which RocksDB would take for the end of an
-    /// option's name.
+    /// The form in RocksDB's options files. It has no `=`, which would end an option's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Policy::Width(width) => write!(f, "{NAME}:{}", width.number()),

@@ -25,8 +25,7 @@ impl Size {
         Size { width, keys_per_line: width.keys_per_line() }
     }
 
-    /// Of the filters that take at most `bits_per_key`, the one with the lowest rate; if none does, the
-    /// smallest.
+    /// The lowest-rate filter that takes at most `bits_per_key`; if there is none, the smallest one.
     pub fn of_bits(bits_per_key: f64) -> Size {
         let bytes = bits_per_key / 8.0 * MANY as f64;
         Size::fitting(MANY, bytes as usize).unwrap_or_else(|| Size::of_width(Width::Seven))

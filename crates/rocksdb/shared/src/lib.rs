@@ -1,5 +1,4 @@
-//! Parity filters for programs that link RocksDB dynamically. `include/sidebloom_rocksdb.h` declares the
-//! exports.
+//! Parity filters for programs that link RocksDB dynamically. Exports: `include/sidebloom_rocksdb.h`.
 
 use sidebloom_rocksdb_plugin as _; // The C++ code calls it.
 use std::ffi::{CStr, c_char};
@@ -16,8 +15,7 @@ pub extern "C" fn sidebloom_rocksdb_register() -> *const c_char {
     sidebloom_register_if_loaded(&mut false)
 }
 
-/// Registers the policies when the library is loaded, and reports a failure. Silent in a program without
-/// RocksDB.
+/// Registers the policies on loading, and reports a failure. Silent in a program without RocksDB.
 extern "C" fn on_load() {
     let mut found = false;
     let error = sidebloom_register_if_loaded(&mut found);

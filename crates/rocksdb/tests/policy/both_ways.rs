@@ -23,8 +23,7 @@ fn i1_answers_stay_the_same_under_every_policy() {
     }
 }
 
-/// RocksDB finds a filter by its policy's name, so a file written under another policy has none until
-/// compacted.
+/// RocksDB finds a filter by its policy's name, so files of another policy have none until compacted.
 #[test]
 fn old_files_run_unfiltered_until_compaction() {
     let dir = tempfile::tempdir().unwrap();

@@ -69,7 +69,7 @@ proptest! {
         }
     }
 
-    /// An extractor that returns more bytes than there are causes no denial. SlateDB's policy panics here, as
+    /// An extractor that returns too many bytes causes no denial. SlateDB's policy panics here, as
     /// documented.
     #[test]
     fn i1_an_extractor_that_gives_too_many_bytes_leads_to_no_denial(

@@ -1,5 +1,4 @@
-//! A guard in front of a real SQLite database: refreshes during writes, and processes killed between both
-//! commits.
+//! A guard in front of a real SQLite database: refreshes during writes, and kills between both commits.
 
 use crate::support::{Case, check, titles};
 use sidebloom::Durability;

@@ -246,8 +246,7 @@ fn one_damaged_block_does_not_stop_writes_and_costs_only_its_own_keys() {
     );
 }
 
-/// Two versions of 200 keys: the old one in level 1, the new one in a level-0 segment with damage in its
-/// middle.
+/// Two versions of 200 keys: the old one in level 1, the new one in a level-0 segment damaged in its middle.
 fn two_versions() -> (SimFs, PathBuf, Contents) {
     let fs = SimFs::new();
     let db = options(&fs).memtable_bytes(1 << 20).segment_bytes(1 << 20).open(STORE).unwrap();

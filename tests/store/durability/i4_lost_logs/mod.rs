@@ -57,8 +57,7 @@ fn bounds(log: &[u8]) -> Vec<usize> {
     bounds
 }
 
-/// Checks that both kinds of opening fail with an error that names the log and an offset in it of at most
-/// `at`.
+/// Checks that both kinds of opening fail with an error that names the log and an offset up to `at`.
 #[track_caller]
 fn assert_refused(fs: &SimFs, log: &Path, at: usize, context: &str) {
     for read_only in [true, false] {
@@ -179,8 +178,7 @@ fn repair(fs: &SimFs) -> RepairReport {
     options(fs).repair(STORE).unwrap()
 }
 
-/// Checks that the store has exactly the writes with these numbers, takes more, and has these after
-/// reopening.
+/// Checks that the store has exactly the writes with these numbers, takes more, and keeps them on reopening.
 #[track_caller]
 fn assert_works(fs: &SimFs, expected: impl IntoIterator<Item = u64>) {
     let mut expected: Vec<String> = expected.into_iter().map(key).collect();
@@ -235,8 +233,8 @@ fn two_logs_synced_by_closing() -> SimFs {
             put(&db, key(n), &[7; 500], Durability::Os);
             n += 1;
         }
-        // The first memtable is being flushed. The second one waits, and stays in its log because the store
-        // is closed.
+        // The first memtable is being flushed. The second one waits, and stays in its log when the store
+        // closes.
         let closing = std::thread::spawn(move || drop(db));
         std::thread::sleep(Duration::from_millis(50));
         drop(held);
@@ -354,8 +352,7 @@ fn after_a_repair_new_writes_have_greater_numbers_than_any_segment() {
     let bytes = fs.read(&log).unwrap();
     db.flush().unwrap();
     drop(db);
-    // The manifest is lost, and so is the log except for its start, which is older than the segment's
-    // contents.
+    // Manifest and log are lost, except for the log's start, which is older than the segment's contents.
     fs.remove(&Path::new(STORE).join("MANIFEST")).unwrap();
     logs(&fs).iter().for_each(|log| fs.remove(log).unwrap());
     fs.write(&log, &bytes[..bounds(&bytes)[1]]);

@@ -1,5 +1,4 @@
-//! Repair of logs with damaged headers in a store that lost its manifest: nothing else says where the logs
-//! begin.
+//! Repair of logs with damaged headers in a store without a manifest: nothing else says where the logs begin.
 
 use super::*;
 use crate::support::Rng;

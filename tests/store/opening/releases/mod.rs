@@ -68,8 +68,7 @@ fn each_store(release: &Path, check: impl Fn(&Store)) {
     stores_in(release).iter().for_each(|archive| check(&Store::unpack(archive)));
 }
 
-/// Which versions the files of a store have, by the ends of their names. A file removed at this moment has
-/// none.
+/// The versions of a store's files, by the ends of their names. A file removed at this moment has none.
 fn versions(path: &Path) -> BTreeMap<&'static str, BTreeSet<u32>> {
     let of = |file: &Path, kind: &str| {
         let bytes = std::fs::read(file).ok()?;

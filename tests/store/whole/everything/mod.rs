@@ -37,14 +37,12 @@ fn fail_to_open(mut fs: SimFs, rng: &mut Rng, exists: bool) -> SimFs {
     fs
 }
 
-/// Repairs an intact store, with or without its manifest, perhaps after an earlier repair that a crash
-/// interrupted.
+/// Repairs an intact store, with or without its manifest, perhaps after an interrupted repair.
 fn check_repair(fs: &SimFs, rng: &mut Rng, found: &Contents, what: &str) -> SimFs {
     let mut fs = fs.crash(Crash::Kill, rng.next());
     let without = rng.percent(50);
     if without {
-        // The renames of obsolete segments must be durable: without them and the manifest, the segments look
-        // live.
+        // The renames of obsolete segments must be durable: without these or a manifest, they look live.
         sidebloom::fs::Fs::sync_dir(&fs, std::path::Path::new(STORE)).unwrap();
         sidebloom::fs::Fs::remove(&fs, &std::path::Path::new(STORE).join("MANIFEST")).unwrap();
     }

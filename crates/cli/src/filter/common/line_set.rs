@@ -4,8 +4,7 @@ use sidebloom::KeyHasher;
 
 /// Bytes before a line in the arena: a flag (taken) and the length.
 const HEAD_BYTES: usize = 5;
-/// Low bits of a slot: the offset in the arena plus one. The high bits are part of the hash and save most
-/// comparisons.
+/// Low bits of a slot: the offset in the arena plus one. The high bits, of the hash, save most comparisons.
 const OFFSET_BITS: u32 = 40;
 
 /// Open addressing over an arena; both are allocated once.
@@ -24,8 +23,8 @@ pub struct Full;
 
 impl LineSet {
     /// An empty set in at most `bytes` of memory, a third of it for the table. `hasher` differs from the
-    /// partitioning hasher, so that the lines of a partition spread, and is secret, so that nobody can choose
-    /// colliding lines.
+    /// partitioning hasher, to spread the lines of a partition, and is secret, so nobody can choose colliding
+    /// lines.
     pub fn new(bytes: usize, hasher: KeyHasher) -> Self {
         let slots = (bytes / 3 / size_of::<u64>()).max(2);
         let slots = 1 << slots.ilog2();

@@ -3,15 +3,14 @@
 //! 1. Build a filter of the smaller file, as large as the memory allows.
 //! 2. Read the larger file through it. The lines that pass (common lines and false positives) are candidates,
 //!    partitioned by hash into 64 files on disk.
-//! 3. Build a filter of these few candidates, read the smaller file through it, and partition its candidates
+//! 3. Build a filter of these candidates, read the smaller file through it, and partition its candidates
 //!    likewise.
 //! 4. Equal lines are now in files with the same number. Load one file of each pair into a set and compare
 //!    the other with it. Partition files that do not fit the memory again, by another hash.
 //!
 //! # Measured
-//! Two files of 50 million URLs each (3.05 GB, 61 bytes a line, from `examples/generate_urls.rs`, which has
-//! the commands), 5 million of them in both, `--memory 64MiB`, on two cores of an Intel Xeon (Sapphire
-//! Rapids):
+//! Two files of 50 million URLs each (3.05 GB, 61 bytes a line, made by `examples/generate_urls.rs`), 5
+//! million of them in both, `--memory 64MiB`, on two cores of an Intel Xeon (Sapphire Rapids):
 //!
 //! | time | most memory (`/usr/bin/time -v`) | candidates written to disk | found |
 //! |---|---|---|---|

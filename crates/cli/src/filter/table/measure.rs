@@ -176,8 +176,7 @@ fn lines_until_unset(fill: f64, k: u32) -> f64 {
     (0..k).map(|i| fill.powi(i as i32)).sum()
 }
 
-/// Nanoseconds per call: the mean over the parts of the keys, each the best of several rounds, to exclude
-/// other load.
+/// Nanoseconds per call: the mean over the parts of the keys, each the best of several rounds.
 fn timed<K>(keys: &[K], maybe: impl Fn(&K) -> bool) -> f64 {
     let mut best = vec![f64::INFINITY; keys.len().div_ceil(TIMED_PART)];
     for _ in 0..ROUNDS {

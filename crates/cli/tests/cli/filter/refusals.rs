@@ -39,8 +39,7 @@ fn a_disk_that_is_full_leaves_no_part_of_a_filter() {
     case.lines("in", numbered(0..100_000));
     case.ok("build --kind bloom in -o whole");
     for args in ["build --kind bloom in -o f", "build --kind blocked in -o f", "send whole -o f"] {
-        // No file may exceed 16 blocks of 512 or 1024 bytes; the signal is ignored, so writing returns an
-        // error.
+        // No file may exceed 16 blocks of 512 or 1024 bytes; the signal is ignored, so writing fails.
         let script = format!("trap '' XFSZ; ulimit -f 16; exec \"$0\" filter {args}");
         let mut command = Command::new("sh");
         command.current_dir(case.dir.path()).env("TMPDIR", case.dir.path());
