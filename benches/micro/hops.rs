@@ -221,8 +221,7 @@ impl Graph {
     }
 }
 
-/// A function's name without its module path and the hash at its end; a closure counts as its enclosing
-/// function.
+/// A function's name without module path and final hash; closures count as their enclosing function.
 fn short(name: &str) -> String {
     let name = name.rsplit_once("::h").filter(|(_, hash)| hash.len() == 16).map_or(name, |(name, _)| name);
     let name = name.split("::{{closure}}").next().unwrap_or(name);

@@ -76,8 +76,7 @@ fn measure(width: Width) {
     ]);
 }
 
-/// Prints each pattern's median in nanoseconds per query, and its median ratio to the first pattern per
-/// round.
+/// Prints each pattern's median nanoseconds per query, and its median ratio to the first pattern per round.
 fn report(patterns: &[AccessPattern<'_>], queries: &mut RangeFrom<u64>) {
     let mut rounds = vec![Vec::new(); patterns.len()];
     for _ in 0..ROUNDS {

@@ -138,8 +138,7 @@ impl Harness {
 
 thread_local!(static RUNNING: Cell<Option<(&'static str, u64)>> = const { Cell::new(None) });
 
-/// Whether any thread has panicked. The engine catches its threads' panics, and only a later write would
-/// notice.
+/// Whether a thread has panicked. The engine catches its threads' panics; only a later write would notice.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
 /// Reports a seed as soon as it panics: a second panic, while the first unwinds, would abort the process.

@@ -17,8 +17,7 @@ const SHOWN_CHARS: usize = 100;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Builds the engine with each mistake and runs its harness. Without --long, only checks that each patch
-    /// applies
+    /// Runs each mistake's harness on an engine with it; without --long, only checks that patches apply
     #[arg(long)]
     long: bool,
     /// Only plants whose name contains this

@@ -86,8 +86,7 @@ fn i11_a_key_stays_in_a_guard_whatever_chosen_keys_come_and_leave() {
         let dir = tempfile::tempdir().unwrap();
         let options = GuardOptions::new().durability(Durability::Os).hash_width(width);
         let guard = options.build(dir.path().join("guard"), &kept).unwrap();
-        // Like a client's CF.ADDNX and CF.DEL of its own keys, and in the last round CF.DEL of keys never
-        // added.
+        // Like a client's CF.ADDNX and CF.DEL of its own keys, and at last CF.DEL of keys never added.
         for keys in chosen.chunks(1000) {
             let mut changes = Changes::new();
             for key in keys {

@@ -1,5 +1,4 @@
-//! Refreshes during changes: a change is before or after the snapshot in guard and database, in every
-//! combination.
+//! Refreshes during changes, before or after the snapshot in guard and database, in all combinations.
 
 use crate::guard_support::fine;
 use crate::support::sized;

@@ -145,8 +145,7 @@ pub(crate) fn split_by_comma<'t, 'a>(list: &'t [&'a str]) -> Vec<&'t [&'a str]> 
     parts
 }
 
-/// Whether a name or a path begins at `at`. Fields, methods and later path parts do not; what follows `..`
-/// does.
+/// Whether a name or path begins at `at`. Fields, methods and later path parts do not; those after `..` do.
 pub(crate) fn begins_path(tokens: &[&str], at: usize) -> bool {
     tokens[at].starts_with(is_ident)
         && match tokens[..at] {

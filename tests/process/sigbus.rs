@@ -74,8 +74,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Reads in several threads while every sidecar is truncated to `left` bytes; with `warm`, after
-/// verification.
+/// Reads in several threads while sidecars are truncated to `left` bytes; with `warm`, after verification.
 fn cut_under_readers(warm: bool, left: u64) {
     let dir = fast_dir();
     let expected = filled(dir.path());

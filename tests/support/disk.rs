@@ -161,8 +161,7 @@ pub enum Holder {
 pub struct Disk {
     /// The names that processes see.
     pub names: Tree,
-    /// The names after a power cut that loses everything in `pending`. May include contents of lost
-    /// directories.
+    /// The names after a power cut that loses all of `pending`. May have contents of lost directories.
     pub durable: Tree,
     pub pending: Vec<NameOp>,
     /// By the numbers of the locked files, which their guards keep.

@@ -17,8 +17,7 @@ pub struct ResourceCounters {
     pub write_bytes: u64,
     /// The disk's completed reads, machine-wide (/proc/diskstats); `None` if the file system has no device.
     pub device_reads: Option<u64>,
-    /// Accesses to mapped pages that waited for the disk (`majflt` in /proc/self/stat). Also counted as
-    /// reads.
+    /// Accesses to mapped pages that wait for the disk (`majflt` in /proc/self/stat). Counted as reads too.
     pub major_faults: u64,
     /// CPU time of all threads of this process, in nanoseconds.
     pub cpu_ns: u64,

@@ -24,8 +24,7 @@ pub struct Args {
     keys: u64,
 }
 
-/// A layout: lanes, rows, spare bits, null vectors used at most, and the quota step of lines that bump, in
-/// checks.
+/// A layout: lanes, rows, spare bits, most null vectors used, and quota step of lines that bump, in checks.
 struct Layout {
     width: Width,
     lanes: u32,

@@ -20,8 +20,7 @@ const CACHE_MIB: u64 = 32;
 const BY_RUNS: [&str; 4] = ["count", "readmissing", "readmissing-cold", "readrandom"];
 const BY_KEYS: [&str; 2] = ["count", "readrandom"];
 
-/// Measure by number of sorted runs and by number of keys: tables on the terminal, all figures in
-/// DIR/sweep.json
+/// Measure by number of sorted runs and of keys: tables on the terminal, all figures in DIR/sweep.json
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -41,8 +41,7 @@ pub fn offered(command: Command) -> Command {
     spread(command, |option, path| applies(option.get_id().as_str(), path).then(|| option.clone()))
 }
 
-/// The command line as it is parsed: each command has all options, so [`Given::check`] can say why one is
-/// refused.
+/// The command line as it is parsed: each command has all options, so [`Given::check`] can explain refusals.
 pub fn understood(command: Command) -> Command {
     spread(command, |option, path| Some(option.clone().hide(!applies(option.get_id().as_str(), path))))
 }

@@ -88,8 +88,7 @@ pub struct DiskMeter {
 /// Disk reads in total, or between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskReads {
-    /// The device's completed reads, machine-wide (/proc/diskstats); unknown if the file system spans
-    /// devices.
+    /// The disk's completed reads, machine-wide (/proc/diskstats); unknown if the file system spans devices.
     pub reads: Option<u64>,
     /// Bytes that this process caused to be read from disk (/proc/self/io, read_bytes; includes read-ahead).
     pub bytes: Option<u64>,

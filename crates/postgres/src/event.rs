@@ -29,8 +29,7 @@ pub enum FollowEvent {
         /// What is wrong.
         reason: String,
     },
-    /// The table or the column was renamed. The follower continues with the new name; a new follower needs
-    /// it.
+    /// The table or the column was renamed. The follower uses the new name; a new follower needs it.
     Renamed {
         /// SCHEMA.TABLE.
         table: String,

@@ -1,5 +1,4 @@
-//! Files kept on this machine, named by the SHA-256 of their contents: ends of segments, and other files
-//! whole.
+//! Files kept on this machine, named by the SHA-256 of their contents: ends of segments, other files whole.
 //!
 //! ```text
 //! DIR/store-HHHH…        one directory for each kind and URL, with 32 hex digits of the URL's SHA-256,

@@ -9,8 +9,7 @@
 //! 20  8  the number of the generation
 //! 28  4  CRC-32 of bytes 0..28
 //! ```
-//! *version*: 1. Magic, version and the CRC of all other bytes keep their offsets while the length is the
-//! same.
+//! *version*: 1. Magic, version and the CRC of all other bytes keep their offsets at this length.
 
 use crate::error::{Error, Result};
 use crate::private_files;

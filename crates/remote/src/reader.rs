@@ -263,8 +263,7 @@ impl Shared {
 fn fetch(generations: &Generations, local: &LocalFiles, found: &mut Found, is_last: bool) -> Result<()> {
     let generation = &mut found.generation;
     let mut lost = local.fetch(&generations.remote, generation)?;
-    // If only filters are gone, the generation may have been collected; a later one may have the same
-    // segments.
+    // If only filters are gone, the generation may have been collected; a later one may have these segments.
     if let Some(gone) = lost.iter().position(LostFilter::is_gone)
         && !is_last
         && generations.newest(None)?.is_some_and(|newest| newest.generation.number > generation.number)

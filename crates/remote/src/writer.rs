@@ -146,8 +146,7 @@ impl Writer {
         if matches!(outcome, Ok(Created::Yes)) {
             return Ok(true);
         }
-        // It may have been written, or a retry may have found what the first attempt wrote: only the object
-        // tells.
+        // It may be written, or a retry may have found what the first attempt wrote: only the object tells.
         match self.generations.read(generation.number)? {
             Some(found) if found.generation == *generation => Ok(true),
             Some(found) => self.accept(found.generation).map(|()| false),

@@ -37,8 +37,7 @@ pub struct Harm {
 }
 
 impl Harm {
-    /// The first byte that differs, and the end of the last one. Truncated files differ from their new end
-    /// on.
+    /// The first byte that differs, and the end of the last one. A truncated file differs from its end on.
     pub fn changed(&self, old: &[u8]) -> Range<usize> {
         let Some(new) = &self.bytes else { return 0..old.len() };
         let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();

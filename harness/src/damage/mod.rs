@@ -164,8 +164,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Opens the store for writing, writes, compacts and reopens it. `found` are its contents, if it can be
-    /// opened.
+    /// Opens the store for writing, writes, compacts and reopens it. `found` are its contents, if it opens.
     fn writable(&self, wounds: &Wounds<'_>, fs: &SimFs, found: Option<&Contents>) {
         let store = self.store;
         let db = match (store.options(fs).open(&store.dir), found) {

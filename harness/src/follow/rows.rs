@@ -70,8 +70,7 @@ pub fn key(source: usize, key: usize) -> Vec<u8> {
     }
 }
 
-/// A key's value at a number; `None` if it is deleted then. Key 0 always exists; values begin with the
-/// number.
+/// A key's value at a number; `None` if deleted then. Key 0 always exists; values start with the number.
 pub fn value(source: usize, key: usize, number: u64) -> Option<Vec<u8>> {
     let mut rng = Rng::new(number << 16 | (source << 8 | key) as u64);
     if number == 0 || key > 0 && source != INGESTED && rng.percent(25) {

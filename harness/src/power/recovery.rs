@@ -21,8 +21,7 @@ struct Step {
 const DEPTH_MAX: u64 = 3;
 
 impl Checker<'_> {
-    /// Recovers a store that `crash` left, and crashes at each write of the recovery. `found` are its
-    /// contents.
+    /// Recovers what `crash` left, and crashes at each write of the recovery. `found` are its contents.
     pub fn crash_in_recovery(
         &mut self,
         image: &Image,

@@ -11,8 +11,7 @@ pub const KEYS: u64 = 400;
 /// A key, and its new value; `None` deletes it.
 type Change = (Vec<u8>, Option<Vec<u8>>);
 
-/// A writer's batches, decided by a seed. Batch `n` sets the writer's count to `n`. The writers' keys
-/// interleave.
+/// A writer's batches, decided by a seed. Batch `n` sets the writer's count to `n`. Writers' keys interleave.
 #[derive(Debug)]
 pub struct Writer {
     pub number: u64,

@@ -93,8 +93,7 @@ fn i6_a_codec_of_a_newer_version_fails_reads_by_name_and_nothing_else() {
     assert_newer(&ended, &path, what);
     assert!(db.verify().unwrap().problems.iter().any(|problem| problem.to_string().contains(what)));
 
-    // Work that reads the segment fails with that error. It neither quarantines the segment nor stops
-    // writers.
+    // Work that reads the segment fails with that error. It neither quarantines it nor stops writers.
     (0..10).for_each(|round| {
         db.put(numbered(0), [round]).unwrap();
         db.flush().unwrap();

@@ -7,8 +7,7 @@ use std::ops::Bound;
 
 const SLASH: [PrefixExtractor; 2] = PrefixExtractor::row_and_column(b'/');
 
-/// Short keys, so that every shape occurs: empty, shorter than an extractor, delimiters at the ends, all
-/// 0xff.
+/// Short keys, for every shape: empty, shorter than an extractor, delimiters at the ends, all 0xff.
 fn hostile_key(rng: &mut Rng) -> Vec<u8> {
     let bytes = [b'a', b'b', b'/', 0, 0xfe, 0xff];
     (0..rng.below(7)).map(|_| bytes[rng.below(6) as usize]).collect()

@@ -47,7 +47,7 @@ fn i4_the_rows_of_a_log_stay_when_it_is_flushed_while_a_follower_looks() {
         let flushed = fs.publications() - before;
         match kind {
             OpKind::Create if is_worker => wait_until(&|| looks.begins.load(SeqCst)),
-            // The second flush, which needs the second log, is published once a pass has read the first
+            // The second flush, which needs the second log, is published once a pass read the first's
             // manifest.
             OpKind::Append if flushed == 1 => wait_until(&|| looks.lists.load(SeqCst)),
             OpKind::Open if flushed == 1 && !is_worker => looks.reads.store(true, SeqCst),

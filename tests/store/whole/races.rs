@@ -49,8 +49,7 @@ fn a_store_is_known_while_its_writer_replaces_the_manifest() {
     assert_eq!(copy.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// A thread that failed to read a segment requests its quarantine while a compaction that read it is
-/// published.
+/// A thread that failed to read a segment requests its quarantine while a compaction of it is published.
 #[test]
 fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
     let fs = SimFs::new();

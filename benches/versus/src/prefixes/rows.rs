@@ -1,5 +1,4 @@
-//! Rows and lookups: row `r` of prefix `p` has the key `p/r`, with two digits for `r`. Only even `r` are
-//! written.
+//! Rows and lookups: row `r` of prefix `p` has the key `p/r`, `r` in two digits. Even `r` are written.
 
 use crate::keys::{KeyGenerator, KeyPresence, MIN_KEY_BYTES, SplitMix64, ValueGenerator};
 

@@ -107,8 +107,7 @@ impl StoreKind {
         !matches!(self, StoreKind::RocksKeys | StoreKind::OursKeys)
     }
 
-    /// The same engine's store with the same keys in its filters, but no prefixes; `None` if they have no
-    /// keys.
+    /// The same engine's store with the same keys in its filters, but no prefixes; `None` without keys.
     pub fn without_prefixes(self) -> Option<StoreKind> {
         match self {
             StoreKind::Rocks => Some(StoreKind::RocksKeys),

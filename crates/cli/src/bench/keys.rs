@@ -1,5 +1,4 @@
-//! The workloads' keys and values. Each takes a few nanoseconds to generate and depends only on `--num` and
-//! `--seed`.
+//! The workloads' keys and values. Generated in a few nanoseconds each, from `--num` and `--seed` alone.
 //!
 //! The key space has `4 × num` slots of equal width, four per index: one holds a loaded key, one a key that
 //! is always absent, one a key that YCSB D and E insert. So absent keys lie between present keys everywhere

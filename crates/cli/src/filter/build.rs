@@ -67,8 +67,7 @@ pub struct Args {
     /// Bits per line instead; for kind counting, counters per line
     #[arg(long, value_name = "BITS")]
     bits_per_key: Option<f64>,
-    /// Number of distinct lines; for kind scalable, the capacity of the first filter in the series [default:
-    /// 10000]
+    /// Number of distinct lines; for kind scalable, the capacity of the first filter [default: 10000]
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// Hash function for kinds bloom, counting and scalable [default: siphash for kind counting, else xxh3]
@@ -77,8 +76,7 @@ pub struct Args {
     /// The seed of xxh3 or murmur3 [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Use the hash function, seed and secret key of this filter; only filters with the same hash can be
-    /// combined
+    /// Use the hash function, seed and secret key of this filter, so that the filters can be combined
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["hash", "seed"])]
     same_hash_as: Option<PathBuf>,
 }
@@ -96,8 +94,7 @@ enum BuildKind {
     Counting,
     /// For an unknown number of lines
     Scalable,
-    /// For messages: smallest for up to a few hundred lines, 65,536 at most; cannot take more lines once
-    /// built
+    /// For messages: smallest up to a few hundred lines, 65,536 at most; cannot take more lines once built
     Small,
 }
 
@@ -147,8 +144,7 @@ impl Args {
         }
     }
 
-    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom). Each has its own seed, so they err
-    /// independently.
+    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom). Own seeds make them independent.
     fn noisy(&self) -> Result<AnyFilter, Failure> {
         let plan = Plan::new(self.count()?, self.fpp.unwrap_or(NOISY_FPP))?;
         let hash = HashFunction::random()?;

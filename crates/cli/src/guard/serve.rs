@@ -39,8 +39,7 @@ use std::time::Duration;
 /// every second. If changes may have bypassed them, it logs a warning, and every answer is "maybe" until they
 /// are in place again and all rows are recounted; INFO shows this as guard_suspended.
 ///
-/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM; acknowledged changes are then
-/// durable.
+/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM with acknowledged changes durable.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory

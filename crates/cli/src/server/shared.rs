@@ -17,8 +17,7 @@ pub struct Settings {
     pub name: Vec<u8>,
     /// The password that clients must give, if any.
     pub password: Option<Vec<u8>>,
-    /// The guard follows a database. Clients cannot change it: a change that arrives both ways would count
-    /// twice.
+    /// The guard follows a database. Clients cannot change it, since a change could arrive both ways.
     pub is_followed: bool,
     /// Disconnect a client that sends nothing for this long.
     pub idle_timeout: Option<Duration>,

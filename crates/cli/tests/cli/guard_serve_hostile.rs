@@ -163,8 +163,7 @@ fn a_client_that_vanished_is_looked_for_by_the_system() {
     let server = Server::start(dir.path(), &[]);
     let mut client = server.connect();
     assert_eq!(client.ask("PING"), "+PONG");
-    // /proc/net/tcp: field 2 is the local address, 4 the state (01: established), 6 the timer (02:
-    // keepalive).
+    // /proc/net/tcp: 2 is the local address, 4 the state (01: established), 6 the timer (02: keepalive).
     let local = format!("0100007F:{:04X}", server.address.port());
     let has_timer = || {
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();

@@ -110,7 +110,7 @@ impl Client {
         self.reply()
     }
 
-    /// The next reply in a line: status or error as sent, `"text"`, `:1`, `#t`, `nil`, `[array]`, `{map}`,
+    /// The next reply in a line: raw status or error, `"text"`, `:1`, `#t`, `nil`, `[array]`, `{map}`,
     /// `<set>`.
     pub fn reply(&mut self) -> String {
         self.try_reply().unwrap_or_else(|| panic!("the connection is closed"))

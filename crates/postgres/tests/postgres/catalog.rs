@@ -94,8 +94,7 @@ fn renaming_column_table_and_schema_breaks_no_write_and_no_follower() {
         Some(step + 1)
     });
     assert_eq!((renamed, guard.stats().rows), (4, 4));
-    // A new follower with the new names continues where the old one stopped, without new triggers or a
-    // refresh.
+    // A new follower with new names continues where the old one stopped, without new triggers or a refresh.
     drop(source);
     let mut source = PostgresSource::connect(&url, "tracks", "name").unwrap();
     source.install_trigger().unwrap();

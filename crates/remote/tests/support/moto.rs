@@ -45,8 +45,7 @@ impl Moto {
         let program = if program == "required" { "moto_server".into() } else { program };
         let log = NamedTempFile::new().unwrap();
         let output = || Stdio::from(log.reopen().unwrap());
-        // The shell stops the server at the end of its standard input: when this is dropped, or the process
-        // ends.
+        // The shell stops the server when its input ends: when this is dropped, or the process ends.
         let script = "command -v \"$0\" || exit; \"$0\" -H 127.0.0.1 -p 0 < /dev/null & cat; kill $!; wait";
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(program).stdin(Stdio::piped()).stdout(output()).stderr(output());

@@ -69,8 +69,7 @@ proptest! {
         }
     }
 
-    /// An extractor that returns too many bytes causes no denial. SlateDB's policy panics here, as
-    /// documented.
+    /// An extractor returning too many bytes causes no denial. SlateDB's policy panics here, as documented.
     #[test]
     fn i1_an_extractor_that_gives_too_many_bytes_leads_to_no_denial(
         keys in btree_set(vec(select(&b"ab"[..]), 0..6), 1..60),

@@ -233,8 +233,7 @@ fn two_logs_synced_by_closing() -> SimFs {
             put(&db, key(n), &[7; 500], Durability::Os);
             n += 1;
         }
-        // The first memtable is being flushed. The second one waits, and stays in its log when the store
-        // closes.
+        // The first memtable is being flushed. The second one waits, and is left in its log on closing.
         let closing = std::thread::spawn(move || drop(db));
         std::thread::sleep(Duration::from_millis(50));
         drop(held);

@@ -15,8 +15,7 @@ fn a_log_left_by_a_failed_rotation_does_not_stop_the_next_opening() {
         assert!(db.flush().is_err());
         assert_eq!((logs(&fs).len(), fs.faults_left()), (2, 0), "what the rotation began is there");
         put(&db, key(1), b"v", Durability::Sync);
-        // The next rotation succeeds; the manifest records what is synced after it, but the flush lacks
-        // space.
+        // The next rotation succeeds; the manifest records later syncs, but the flush has no space.
         fs.fail(Fault { forever: true, ..no_space(OpKind::Create, 1) });
         assert!(db.flush().is_err());
         put(&db, key(2), b"v", Durability::Sync);

@@ -51,8 +51,7 @@ impl History {
         self.ops.iter().rposition(|op| op.ok).map_or(self.from, |at| self.from + at as u64 + 1)
     }
 
-    /// Checks what was found after a reopening, and continues from there. It must include operations up to
-    /// `least`.
+    /// Checks what a reopening found, and continues from there. It must have operations up to `least`.
     pub fn check_found(&mut self, found: &Contents, least: u64, what: &str) {
         let prefix = self.prefix();
         let mine: Contents = found

@@ -3,8 +3,7 @@
 //! 1. Build a filter of the smaller file, as large as the memory allows.
 //! 2. Read the larger file through it. The lines that pass (common lines and false positives) are candidates,
 //!    partitioned by hash into 64 files on disk.
-//! 3. Build a filter of these candidates, read the smaller file through it, and partition its candidates
-//!    likewise.
+//! 3. Build a filter of these candidates, read the smaller file through it, and partition its candidates too.
 //! 4. Equal lines are now in files with the same number. Load one file of each pair into a set and compare
 //!    the other with it. Partition files that do not fit the memory again, by another hash.
 //!
