@@ -48,8 +48,9 @@ impl Args {
             ("disk-reads.svg", charts::disk_reads(&run)?),
         ];
         for (file, picture) in &pictures {
-            let picture =
-                picture.as_ref().ok_or("the run lacks a workload that the charts need: run all workloads")?;
+            let picture = picture
+                .as_ref()
+                .ok_or("the results lack a workload that the charts need: run all workloads")?;
             fs::write(docs.join(file), plot::standalone(picture))?;
         }
         fs::write(&self.readme, format!("{}{}{}", &text[..begin], section(&run), &text[end..]))?;

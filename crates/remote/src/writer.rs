@@ -152,7 +152,7 @@ impl Writer {
             Some(found) => self.accept(found.generation).map(|()| false),
             None => {
                 outcome?;
-                let what = "it was created by somebody and is gone".into();
+                let what = "somebody created it, and now it is gone".into();
                 Err(Error::Bucket { op: "create", object: remote.object(&name), what })
             }
         }

@@ -136,7 +136,8 @@ impl History {
     pub fn settle(&mut self, found: &Contents, least: u64, what: &str) {
         let (mine, writer) = (self.part_of(found), self.writer);
         let count = mine.get(&self.key("count")).map_or(Ok(0), |n| String::from_utf8_lossy(n).parse());
-        let count: u64 = count.unwrap_or_else(|_| panic!("{what}: writer {writer}: the count is no number"));
+        let count: u64 =
+            count.unwrap_or_else(|_| panic!("{what}: writer {writer}: the count is not a number"));
         let last = self.last();
         assert!(
             (least..=last).contains(&count),

@@ -51,7 +51,7 @@ impl Shared {
                 let holds = before.iter().zip(&counts).all(|(before, count)| before <= count);
                 assert!(
                     holds,
-                    "{what}: {counts:?} is no prefix: batch {count} of {} came after {before:?}",
+                    "{what}: {counts:?} is not a prefix: batch {count} of {} came after {before:?}",
                     writer.number
                 );
             }

@@ -4,7 +4,7 @@ use super::keys::Rng;
 
 /// YCSB's constant.
 const THETA: f64 = 0.99;
-/// Ranks drawn; longer runs reuse them.
+/// Ranks drawn; longer workloads reuse them.
 const DRAWS: u64 = 1 << 22;
 
 /// Ranks from 0 (the most popular) to below `n`.

@@ -306,7 +306,7 @@ fn a_key_in_a_damaged_block_gives_the_error_and_never_an_older_version() {
     assert_walks_from_keys(&db, &expected, &path);
     assert_eq!(db.range(numbered(150)..).rev().count(), 50, "a walk next to the damage");
     let rows = db.iter().take_while(Result::is_ok).count();
-    assert!((1..200).contains(&rows) && Iterator::count(db.iter()) == rows, "an error is no row");
+    assert!((1..200).contains(&rows) && Iterator::count(db.iter()) == rows, "an error is not a row");
     assert_eq!(Iterator::count(db.iter().keys()), rows);
     assert_eq!(db.iter().skip(3).count(), rows - 3, "in an adapter that hands its count on");
     for count in [db.iter().count(), db.iter().keys().count()] {
