@@ -57,7 +57,7 @@ fn is_leftover(store: &Store, wounds: &Wounds<'_>, error: &Error) -> bool {
     needed.all(|needed| needed.path != *file)
 }
 
-/// Damaged files still exist, under their own name or as `*.damaged`. A valid manifest may be damaged unnoticed.
+/// Damaged files still exist, by their own name or as `*.damaged`. A manifest may be damaged, but valid.
 fn damaged_files_stay(wounds: &Wounds<'_>, fs: &SimFs) {
     if wounds.kind == Kind::Manifest && wounds.others_too {
         return;
