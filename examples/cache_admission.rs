@@ -33,8 +33,7 @@ fn run(mut asked_once: Option<Bloom>) -> Outcome {
             outcome.hits += 1;
             continue;
         }
-        // `insert` returns true if the object was certainly new, so that this is its first request. A full
-        // filter returns an error.
+        // `insert` returns true for a certainly new object: its first request. A full filter is an error.
         let first_time =
             asked_once.as_mut().is_some_and(|asked| asked.insert(object.to_le_bytes()).unwrap_or(false));
         if first_time {

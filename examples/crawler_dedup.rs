@@ -1,5 +1,5 @@
-//! A crawler that visits each URL once. Every link is looked up in a filter. A link that is absent is
-//! certainly new; otherwise the exact list of visited pages on "disk" decides.
+//! A crawler that visits each URL once. It looks up every link in a filter. An absent link is certainly new;
+//! otherwise the exact list of visited pages on "disk" decides.
 //!
 //! The number of pages is not known in advance, so the filter is a scalable one.
 

@@ -1,4 +1,4 @@
-//! Several processes follow a store beside the one that writes it. Prints how late they see writes, whether
+//! Several processes follow a store while another one writes it. Prints how late they see writes, whether
 //! they ever saw a wrong answer, and how much memory the filters take: the processes share one copy in the
 //! page cache, so the proportional sizes (PSS) of all processes add up to about the filters' size.
 //!
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// The key whose value says when it was written, in microseconds since 1970.
 const CLOCK: &str = "clock";
-/// A write changes this many keys, besides the clock.
+/// A write changes this many keys, in addition to the clock.
 const BATCH: u64 = 50;
 
 fn main() -> Result<()> {
@@ -53,9 +53,7 @@ fn main() -> Result<()> {
         std::thread::sleep(Duration::from_millis(1));
     }
     let filters: u64 = db.stats().levels.iter().map(|level| level.filter_bytes).sum();
-    println!(
-        "{processes} processes, {keys} keys and {written} rows written meanwhile; filters of {filters} bytes"
-    );
+    println!("{processes} processes, {keys} keys and {written} rows written; filters of {filters} bytes");
     println!("a row's time is taken before it is written; the longest write took {longest:.1?}");
     println!("lag p50 ms  p99 ms  max ms   answers   wrong   filters RSS      PSS");
     let (mut pss, mut wrong) = (0, 0);
@@ -77,7 +75,7 @@ fn main() -> Result<()> {
 
 fn number(text: &str) -> u64 {
     text.parse().unwrap_or_else(|_| {
-        eprintln!("{text} is no number");
+        eprintln!("{text} is not a number");
         std::process::exit(2)
     })
 }
@@ -131,7 +129,7 @@ fn follow(dir: &Path, lasts: Duration, keys: u64) -> Result<()> {
             wrong += u64::from(db.contains_key(format!("{present}x"))?);
         }
         answers += 203;
-        std::thread::sleep(Duration::from_millis(4)); // So that eight processes leave two cores some time.
+        std::thread::sleep(Duration::from_millis(4)); // Leaves two cores some time for eight processes.
     }
     lags.sort_unstable();
     let lag = |share: f64| {

@@ -21,13 +21,13 @@ fn main() -> sidebloom::Result<()> {
     let urls: HashSet<String> = (0..100_000).map(|i| format!("http://login-{i}.example/verify")).collect();
     // 13.8 bits per URL, one false positive in 7,800.
     let mut sorted: Vec<&String> = urls.iter().collect();
-    sorted.sort(); // The same list then always gives the same file.
+    sorted.sort(); // So the same list always gives the same file.
     let filter = LineFilter::build(FilterSpec::Parity { width: Width::Twelve }, sorted, 7)?;
     let mut server = FullList { urls, asked: 0 };
 
     let (mut warnings, visits) = (0, 200_000);
     for i in 0..visits {
-        // One visit in a thousand goes to a page of the list.
+        // One visit in a thousand is to a page of the list.
         let url = match i % 1000 {
             0 => format!("http://login-{}.example/verify", i / 2),
             _ => format!("https://site-{i}.example/"),

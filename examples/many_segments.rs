@@ -1,15 +1,15 @@
-//! What a store costs that has as many segments as a large one, measured with small segments: opening,
-//! memory, maps, descriptors, publishing a change of the set of segments, a step of compaction, and building
-//! all filters anew. `docs/durability.md` compares the output with what is computed for 1 and 10 TB.
+//! What a store with as many segments as a large one costs, measured with small segments: opening, memory,
+//! maps, descriptors, publishing a change of the set of segments, a compaction step, and rebuilding all
+//! filters. `docs/durability.md` compares the output with what is computed for 1 and 10 TB.
 //!
 //! ```text
 //! cargo run --release --features bench-support --example many_segments -- 16000 DIR
 //! ```
 //!
-//! With the feature, it says how long the lock was held that background threads share with writers.
-//! Interrupts count for the thread that they meet, so beside it stands the longest of short loops that did
-//! nothing at the same time. Fails if the store takes more descriptors or maps than its options allow. DIR
-//! must not exist. It is best in memory (`/dev/shm`): the cost is the process's own then.
+//! With the feature, prints how long background threads held the lock that they share with writers.
+//! Interrupts count towards the thread they hit, so it also prints the longest of short idle loops at the
+//! same time. Fails if the store takes more descriptors or maps than its options allow. DIR must not exist.
+//! Put it in memory (`/dev/shm`), so that only the process's own cost counts.
 
 use sidebloom::{Db, FilterPolicy, Options, Result};
 use std::path::Path;
@@ -26,7 +26,7 @@ const PUBLICATIONS: u32 = 21;
 /// The defaults of `max_open_files` and `max_mapped_filters`.
 const OPEN_FILES_MAX: usize = 512;
 const MAPPED_FILTERS_MAX: usize = 32_768;
-/// Descriptors besides those of segments: log, manifest, lock, and what is being written.
+/// Descriptors not of segments: log, manifest, lock, and files being written.
 const OTHER_DESCRIPTORS: usize = 8;
 /// How long to wait for the background to verify the filters.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -84,7 +84,7 @@ fn build(segments: u64, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Measures in a process of its own, whose memory the building has not touched.
+/// Measures in its own process, whose memory the building has not touched.
 fn measure_apart(dir: &str) -> Result<()> {
     let program = std::env::current_exe().unwrap_or_default();
     match Command::new(program).args(["measure", "", dir]).status() {
@@ -156,7 +156,7 @@ fn within(what: &str, found: usize, limit: usize) -> Result<()> {
 }
 
 /// Compacts rows that overlap every fifth segment's worth of all others, and prints what one step takes. A
-/// step merges one segment with what it overlaps: five others or so.
+/// step merges one segment with those that it overlaps: about five others.
 fn steps(db: &Db, segments: u64) -> Result<()> {
     let upper = |db: &Db| {
         let levels = db.stats().levels;
@@ -189,7 +189,7 @@ fn watch_lock<T>(_: &Db, work: impl FnOnce() -> T) -> T {
     work()
 }
 
-/// Prints how long a thread worked under the lock at most while this work ran.
+/// Prints how long a thread worked under the lock at most during this work.
 #[cfg(feature = "bench-support")]
 fn watch_lock<T>(db: &Db, work: impl FnOnce() -> T) -> T {
     use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -220,8 +220,7 @@ fn watch_lock<T>(db: &Db, work: impl FnOnce() -> T) -> T {
 #[cfg(feature = "bench-support")]
 const LOOPS_AT_ONCE: u32 = 20;
 
-/// The time of the CPU, in nanoseconds, for a loop of a microsecond or less, about as long as the lock is
-/// held.
+/// CPU time, in nanoseconds, of a loop of a microsecond or less, about as long as the lock is held.
 #[cfg(feature = "bench-support")]
 fn loop_nanos() -> u64 {
     use sidebloom::internal::bench::cpu_nanos;
@@ -230,7 +229,7 @@ fn loop_nanos() -> u64 {
     cpu_nanos().saturating_sub(since)
 }
 
-/// The time of a flush of one row: the median, and the mean time of the CPU, of all threads.
+/// The time of a flush of one row: the median, and the mean CPU time of all threads.
 fn publish(db: &Db) -> Result<String> {
     let (mut took, cpu) = (Vec::new(), Process::now().cpu_ticks);
     for n in 0..PUBLICATIONS {
@@ -249,16 +248,16 @@ fn bytes_of(path: &Path) -> u64 {
     std::fs::metadata(path).map_or(0, |file| file.len())
 }
 
-/// What the kernel says of this process.
+/// This process's figures from the kernel.
 struct Process {
-    /// Resident memory that belongs to no file.
+    /// Resident memory not backed by a file.
     anonymous: u64,
     maps: usize,
     descriptors: usize,
     cpu_ticks: u64,
 }
 
-/// Length of a tick of the CPU's accounts (`USER_HZ` is 100).
+/// A tick of the CPU accounting (`USER_HZ` is 100).
 const TICK_MS: f64 = 10.0;
 
 impl Process {

@@ -38,8 +38,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Rounds over all kinds, sizes and instruction sets, each round with different keys, until `probes` probes
-/// are made.
+/// Rounds over all kinds, sizes and instruction sets, each with different keys, up to `probes` probes.
 fn run(probes: u64) -> Result<u64, String> {
     let mut asked = 0;
     for round in 0.. {

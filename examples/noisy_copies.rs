@@ -1,17 +1,16 @@
-//! Friends share a block list without showing it. Each copy that is sent is a Bloom filter of the whole list
-//! with a random seed and many false positives, so that nobody can say of an address that it is on the list
-//! because one copy confirms it. Copies err independently: whoever has received r of them asks them all, and
-//! q^r of the addresses that are not on the list pass, for copies of rate q. Who should be told how much is
-//! decided by how many copies they get.
+//! Friends share a block list without showing it. Each copy sent is a Bloom filter of the whole list with a
+//! random seed and many false positives, so a "maybe" from one copy does not prove that an address is listed.
+//! Copies err independently: whoever has r copies of rate q probes them all, and q^r of the unlisted
+//! addresses pass. So the number of copies decides how much a friend learns.
 
 use sidebloom::filter::{AnyFilter, Bloom, HashFunction, NoisyBloom, Plan, Verdict};
 
 const LISTED: u32 = 100_000;
-/// The rate of a copy: of `sidebloom filter build --noisy`.
+/// The rate of a copy, as in `sidebloom filter build --noisy`.
 const RATE: f64 = 0.25;
 const COPIES: usize = 8;
 const STRANGERS: u32 = 4_000_000;
-/// What somebody tries who wants to know the list.
+/// Guesses of somebody who wants to know the list.
 const GUESSES: u32 = 1_000_000;
 const GOOD_GUESSES: u32 = 100;
 
@@ -42,7 +41,7 @@ fn main() -> sidebloom::Result<()> {
     let messages = (0..COPIES).map(|_| send_copy()).collect::<sidebloom::Result<Vec<_>>>()?;
     let copies: Vec<Bloom> = messages.iter().map(|m| receive_copy(m)).collect::<sidebloom::Result<_>>()?;
 
-    // How many strangers the first r copies let pass, for each r: up to the first copy that denies.
+    // For each r, how many strangers the first r copies pass.
     let mut passed = [0u32; COPIES];
     for i in 0..STRANGERS {
         let address = format!("stranger{i}@example.org");
@@ -65,7 +64,7 @@ fn main() -> sidebloom::Result<()> {
             100.0 * RATE.powi(r as i32),
             100.0 * fpr
         );
-        // Five standard deviations, and as much as one filter may be off its rate.
+        // Five standard deviations, plus the deviation of one filter's rate.
         let deviation = (fpr / f64::from(STRANGERS)).sqrt();
         assert!((measured - fpr).abs() < 5.0 * deviation + 0.02 * fpr, "{r} copies: {measured}, not {fpr}");
     }

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! The bare loop hashes a key, searches the fences of each run, prefetches the lines and probes them. It has
-//! no memtable, snapshot, counters or trust in files to look after. Both ask the same keys, in turns of some
+//! no memtable, snapshot, counters or validation of files. Both look up the same keys, in turns of some
 //! thousand, so that both see the same machine.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
@@ -22,7 +22,7 @@ const BATCH: usize = 64;
 const TURN: usize = 4096;
 const TURNS: usize = 201;
 
-/// The runs of a store as plain arrays.
+/// A store's sorted runs as plain arrays.
 struct Bare {
     hasher: KeyHasher,
     runs: Vec<BareRun>,
@@ -55,7 +55,7 @@ impl Bare {
         Bare { hasher, runs: runs.into_iter().map(|(_, run)| run).collect() }
     }
 
-    /// Calls `meet` with the filter of each segment that the key could be in, until it returns true.
+    /// Calls `meet` with the filter of each segment that may have the key, until it returns true.
     #[inline(always)]
     fn any(&self, key: &[u8], mut meet: impl FnMut(&Prober, &Lines) -> bool) -> bool {
         let fence = fence(key);
@@ -99,8 +99,7 @@ impl Bare {
     }
 }
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
-/// them.
+/// Present keys end in `+`, missing keys in `-`, of the same length and between present keys.
 fn key(index: u64, present: bool) -> Vec<u8> {
     let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
     format!("user{spread:019}{}", if present { '+' } else { '-' }).into_bytes()
@@ -120,7 +119,7 @@ fn load(db: &Db, keys: u64) -> Result<()> {
     db.warm()
 }
 
-/// A name, and what it does with some keys, which returns how many may be present.
+/// A name, and a function that looks up some keys and returns how many may be present.
 type Way<'a> = (&'static str, &'a dyn Fn(&[Vec<u8>]) -> usize);
 
 fn main() {
@@ -152,7 +151,7 @@ fn main() {
     let mut maybes = vec![0; ways.len()];
     for turn in 0..TURNS {
         for (number, (_, way)) in ways.iter().enumerate() {
-            // Each turn has keys that no other turn has asked for.
+            // Each turn has its own keys.
             let first = (turn * ways.len() + number) * TURN;
             let asked: Vec<Vec<u8>> = (first..first + TURN)
                 .map(|i| key(i as u64 * 7919 % keys + keys * (i as u64 & 1), false))

@@ -65,7 +65,7 @@ fn hot(c: &mut Criterion) {
     group.finish();
 }
 
-/// The updatable filter against those of other crates, with the same bits per key.
+/// The updatable filter against other crates' filters, with the same bits per key.
 fn others(c: &mut Criterion) {
     let absent = absent();
     for keys in [10_000, HOT_KEYS, 4_000_000] {

@@ -1,5 +1,4 @@
-//! Lists the files and functions that one call crosses: a `get` of a missing key, a `get` of a found key, a
-//! `put`.
+//! The files and functions that one call crosses: a `get` of a missing key, a `get` of a found key, a `put`.
 //!
 //! ```sh
 //! cargo run -p micro --bin hops --config profile.dev.opt-level=0      # optimizing would inline functions
@@ -7,9 +6,9 @@
 //!
 //! Needs `valgrind`, whose tool callgrind records which function calls which, and `c++filt`. Callgrind runs
 //! this program once for each operation, and records while the program is in the function [`measured`]. Each
-//! function is listed once, where the call graph first reaches it; the calls of a function are followed in
-//! the order of its code. Background threads are left out. Of a function that is `inline(always)`, only the
-//! file is known. Callgrind has no AVX-512, so filters are probed in AVX2.
+//! function is listed once, where the call graph first reaches it; calls are followed in the order of the
+//! code. Background threads are left out. Of an `inline(always)` function, only the file is known. Callgrind
+//! has no AVX-512, so filters are probed with AVX2.
 
 #![expect(clippy::expect_used, reason = "a tool for developers: a failure ends it")]
 
@@ -31,7 +30,7 @@ const INLINED: &str = "(inlined)";
 struct Operation {
     name: &'static str,
     call: fn(&Db, &[u8]),
-    /// The key of a call that is not followed, and that of the call that is.
+    /// The key of a call that is not recorded, and of the recorded call.
     keys: fn(&Db) -> [Vec<u8>; 2],
 }
 
@@ -98,9 +97,8 @@ fn load(dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Runs [`measure`] under callgrind and returns what it has recorded. Callgrind takes functions of one name
-/// for one function, and demangled names lack the types of generic functions. So names are demangled
-/// afterwards.
+/// Runs [`measure`] under callgrind and returns its record. Callgrind merges functions with equal names, and
+/// demangled names lack the types of generic functions, so names are demangled afterwards.
 fn record(operation: &Operation, store: &Path, record: &Path) -> String {
     let output = Command::new("valgrind")
         .args(["--tool=callgrind", "--demangle=no", "--toggle-collect=*4hops8measured*"])
@@ -125,13 +123,13 @@ fn measure(operation: &Operation, dir: &Path) -> Result<()> {
     Ok(())
 }
 
-/// What callgrind records.
+/// The contents of callgrind's record.
 #[inline(never)]
 fn measured(db: &Db, call: fn(&Db, &[u8]), key: &[u8]) {
     call(db, key);
 }
 
-/// The functions of a program, by the numbers that callgrind gives them.
+/// The functions of a program, by callgrind's numbers.
 #[derive(Default)]
 struct Graph {
     functions: BTreeMap<u32, Function>,
@@ -149,7 +147,7 @@ struct Function {
 }
 
 impl Graph {
-    /// Of a callgrind file: `fl=` and `fn=` begin a function, `fi=` and `fe=` name the file that its next
+    /// Parses a callgrind file: `fl=` and `fn=` begin a function, `fi=` and `fe=` name the file that its next
     /// lines were inlined from, and `cfn=` is a function that it calls. A name is spelled out where its
     /// number is first used.
     fn parse(record: &str) -> Graph {
@@ -224,8 +222,7 @@ impl Graph {
     }
 }
 
-/// A function's name without the modules on its way and the hash at its end; a closure counts as the function
-/// that it stands in.
+/// A function's name without module path and final hash; closures count as their enclosing function.
 fn short(name: &str) -> String {
     let name = name.rsplit_once("::h").filter(|(_, hash)| hash.len() == 16).map_or(name, |(name, _)| name);
     let name = name.split("::{{closure}}").next().unwrap_or(name);

@@ -1,5 +1,4 @@
-//! Counts the instructions of each operation of a store, and compares them with the counts in
-//! `instructions.json`:
+//! Counts the instructions of each operation of a store and compares them with those in `instructions.json`:
 //!
 //! ```sh
 //! cargo run --release -p micro --bin instructions             # fails if a count has risen by more than 5 %
@@ -7,9 +6,9 @@
 //! ```
 //!
 //! Needs `valgrind`, whose tool callgrind does the counting. It runs this program again, once for each
-//! operation, and counts while the program is in the function [`measured`]. Counts hardly vary from run to
-//! run, unlike times: only the hash seed of a store and the state of its background threads differ. Callgrind
-//! has no AVX-512, so filters are probed in AVX2.
+//! operation, and counts while the program is in the function [`measured`]. Unlike times, counts hardly vary
+//! between executions: only the store's hash seed and the state of its background threads differ. Callgrind
+//! has no AVX-512, so filters are probed with AVX2.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -26,14 +25,14 @@ const KEYS: u64 = 300_000;
 const UPPER_KEYS: u64 = 10_000;
 const SEGMENT_BYTES: u64 = 4 << 20;
 const VALUE: [u8; 100] = [7; 100];
-/// Calls that are counted, after as many that are not.
+/// Counted calls, after equally many that are not counted.
 const CALLS: usize = 20_000;
 const MULTI: usize = 64;
 const ROWS: usize = 100;
 /// How much a count may rise before the comparison fails.
 const TOLERANCE: f64 = 1.05;
 
-/// An operation of the store with some number of runs, and how many times one call does what is counted.
+/// An operation of the store with some number of sorted runs, and how often one call does it.
 struct Operation {
     name: &'static str,
     store: Store,
@@ -45,7 +44,7 @@ struct Operation {
 
 #[derive(Clone, Copy, PartialEq)]
 enum Store {
-    /// So many sorted runs, and empty memtables.
+    /// This many sorted runs, and empty memtables.
     Runs(u64),
     /// Two runs, and a memtable with as many keys as an upper run.
     Memtable,
@@ -124,8 +123,7 @@ fn operations() -> Vec<Operation> {
     ]
 }
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
-/// them.
+/// Present keys end in `+`, missing keys in `-`, of the same length and between present keys.
 fn key(index: u64, present: bool) -> Vec<u8> {
     let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 1;
     format!("user{spread:019}{}", if present { '+' } else { '-' }).into_bytes()
@@ -169,7 +167,7 @@ fn record() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("instructions.json")
 }
 
-/// Prints each count beside the recorded one. Fails if one has risen by too much or is not recorded.
+/// Prints each count next to the recorded one. Fails if one has risen too far or is not recorded.
 fn compare(counts: &BTreeMap<&'static str, f64>) -> ExitCode {
     let recorded = std::fs::read(record()).expect("the recorded counts");
     let recorded: BTreeMap<String, f64> = serde_json::from_slice(&recorded).expect("the recorded counts");
@@ -203,7 +201,7 @@ fn count_all(part: &str) -> BTreeMap<&'static str, f64> {
     counts
 }
 
-/// Makes a store with so many runs, which span the same keys.
+/// Makes a store with this many sorted runs over the same key range.
 fn load(store: Store, dir: &Path) -> Result<()> {
     let db = options().open(dir)?;
     let runs = match store {
@@ -247,7 +245,7 @@ fn fill(db: &Db, keys: std::ops::Range<u64>) -> Result<()> {
     db.write(batch)
 }
 
-/// Runs [`measure`] under callgrind and returns the instructions of what the operation counts.
+/// Runs [`measure`] under callgrind and returns the instructions counted for the operation.
 fn count(operation: &Operation, store: &Path) -> f64 {
     let program = std::env::current_exe().expect("this program");
     let output = Command::new("valgrind")
@@ -269,7 +267,7 @@ fn count(operation: &Operation, store: &Path) -> f64 {
         / (operation.calls * operation.per_call) as f64
 }
 
-/// Makes the calls of an operation twice: the first ones fill the block cache, the second ones are counted.
+/// Makes the calls of an operation twice: the first calls fill the block cache, the second ones are counted.
 fn measure(operation: &Operation, dir: &Path) -> Result<()> {
     let db = options().open(dir)?;
     db.warm()?;
@@ -281,7 +279,7 @@ fn measure(operation: &Operation, dir: &Path) -> Result<()> {
     let keys = |first: u64| -> Vec<Vec<u8>> {
         (0..count as u64).map(|index| key(first + index * 7919 % KEYS, present)).collect()
     };
-    // Missing keys differ, so that false positives are met as often as they are.
+    // Missing keys differ, so that false positives are as frequent as in reality.
     let (first, second) = (keys(0), keys(if present { 0 } else { KEYS }));
     let chunks = |keys: Vec<Vec<u8>>| -> Vec<Vec<Vec<u8>>> {
         keys.chunks(count.div_ceil(operation.calls).max(1)).map(<[Vec<u8>]>::to_vec).collect()

@@ -1,8 +1,8 @@
 //! Compares probes of a GiB of filter lines with plain loads of the same lines:
 //! `cargo bench -p micro --bench memory`. Takes less than ten seconds and a GiB of memory.
 //!
-//! The access patterns take turns every few thousand queries, because memory speed drifts with the accesses
-//! just before. No query is repeated, and hashes are computed before the clock starts.
+//! The access patterns take turns every few thousand queries, because memory speed drifts with recent
+//! accesses. No query is repeated, and hashes are computed before the clock starts.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -33,8 +33,7 @@ fn measure(width: Width) {
     let (kind, lines) = of_a_gib(width);
     let prober = Prober::new(kind);
     let maybe = |hash| u64::from(prober.probe(&lines, hash) == Verdict::Maybe);
-    // Loads hit all lines alike. If they left out a level that probes read, less of that level would be
-    // cached.
+    // Loads hit all lines equally. If they skipped a level that probes read, less of it would be cached.
     let first_byte = |hash| u64::from(line_at(&lines, hash)[0]);
     let whole = Prober::new(FilterKind::BlockedBloom { k: 1 });
     let fetch = |hash| whole.prefetch(&lines, hash);
@@ -77,8 +76,7 @@ fn measure(width: Width) {
     ]);
 }
 
-/// Prints each pattern's median in nanoseconds per query, and the median of its ratio to the first pattern in
-/// the same round.
+/// Prints each pattern's median nanoseconds per query, and its median ratio to the first pattern per round.
 fn report(patterns: &[AccessPattern<'_>], queries: &mut RangeFrom<u64>) {
     let mut rounds = vec![Vec::new(); patterns.len()];
     for _ in 0..ROUNDS {
@@ -138,7 +136,7 @@ fn mix(i: u64) -> u64 {
 }
 
 /// Returns the answer, and lets nothing start before it is known. (Making each probe depend on the previous
-/// answer would not do: the branch predictor guesses "absent", so probes would still overlap.)
+/// answer is not enough: the branch predictor guesses "absent", so probes would still overlap.)
 fn serialized(answer: u64) -> u64 {
     #[cfg(target_arch = "x86_64")]
     // SAFETY: SSE2, which has this instruction, is part of x86-64.

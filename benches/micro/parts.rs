@@ -16,8 +16,7 @@ const MEMTABLE_KEYS: u64 = 260_000;
 /// About as many keys as fit in a block of 4 KiB.
 const BLOCK_KEYS: u64 = 32;
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
-/// them.
+/// Present keys end in `+`, missing keys in `-`, of the same length and between present keys.
 fn key(rank: u64, present: bool) -> Vec<u8> {
     format!("user{rank:020}{}", if present { '+' } else { '-' }).into_bytes()
 }
@@ -71,8 +70,7 @@ fn memtable(c: &mut Criterion) {
             })
         });
     }
-    // All samples insert into the same table. The cost of an insert grows only with the logarithm of the
-    // table's size.
+    // All samples insert into the same table. An insert costs only the logarithm of its size.
     let mut index = MEMTABLE_KEYS;
     group.bench_function("insert", |b| {
         b.iter_batched(

@@ -11,8 +11,7 @@ const KEYS: u64 = 200_000;
 const BATCH: u64 = 1000;
 const MULTI: u64 = 32;
 
-/// Present keys end in `+`, missing keys in `-`. Missing keys are as long as present keys and sort between
-/// them.
+/// Present keys end in `+`, missing keys in `-`, of the same length and between present keys.
 fn key(index: u64, present: bool) -> String {
     let spread = index.wrapping_mul(0x9e37_79b9_7f4a_7c15);
     format!("user{spread:020}{}", if present { '+' } else { '-' })

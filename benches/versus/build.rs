@@ -56,8 +56,8 @@ fn version(sources: &Path) -> String {
     format!("{}.{}.{}", part("MAJOR"), part("MINOR"), part("PATCH"))
 }
 
-/// Disassembles the object file that is linked. The AVX2 probe selects eight words of a cache line at once
-/// (vpermd) and shifts a bit into place in each (vpsllvd); see RocksDB's util/bloom_impl.h.
+/// Disassembles the linked object file. The AVX2 probe selects eight words of a cache line at once (vpermd)
+/// and shifts a bit into place in each (vpsllvd); see RocksDB's util/bloom_impl.h.
 #[cfg(feature = "rocksdb")]
 fn bloom_code(built: &Path) -> String {
     use std::process::Command;

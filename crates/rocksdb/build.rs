@@ -4,7 +4,7 @@ use std::env::var;
 use std::path::Path;
 
 fn main() {
-    // What librocksdb-sys itself reads, when RocksDB is a system library.
+    // Variables that librocksdb-sys reads, when RocksDB is a system library.
     println!("cargo::rerun-if-env-changed=ROCKSDB_INCLUDE_DIR");
     let plugin = var("DEP_SIDEBLOOM_ROCKSDB_PLUGIN_SOURCES").unwrap_or_default();
     let mut build = cc::Build::new();
@@ -14,8 +14,7 @@ fn main() {
         Err(_) => {
             let sources =
                 Path::new(&var("DEP_ROCKSDB_CARGO_MANIFEST_DIR").unwrap_or_default()).join("rocksdb");
-            // The sources too, so that the compiler sees RocksDB's own declarations of its internal
-            // interface.
+            // The sources too, for RocksDB's own declarations of its internal interface.
             build.define("OS_LINUX", None).define("ROCKSDB_PLATFORM_POSIX", None);
             build.flag("-isystem").flag(&sources).flag("-isystem").flag(sources.join("include"));
         }

@@ -1,6 +1,6 @@
-//! A hostile bucket: a published store and a published guard, whose objects are changed, exchanged,
-//! renumbered or without an end, with right checksums where they would be missed otherwise. Readers, clones
-//! and guards return, with an error or without, and touch nothing but their own.
+//! A hostile bucket: the objects of a published store and a published guard are changed, exchanged,
+//! renumbered or made endless, with valid checksums where a reader would otherwise stop early. Readers,
+//! clones and guards return, with or without an error, and touch only their own files.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -19,7 +19,7 @@ static MEMORY: Limited = Limited;
 
 #[derive(Debug, Arbitrary)]
 enum Change {
-    /// Of any object, with a repaired checksum if it is a generation.
+    /// An object, with a repaired checksum if it is a generation.
     Byte {
         object: u8,
         before_end: u16,
@@ -33,7 +33,7 @@ enum Change {
     Remove {
         object: u8,
     },
-    /// The contents of the one under the name of the other.
+    /// The contents of one under the name of the other.
     Copy {
         from: u8,
         to: u8,
@@ -49,7 +49,7 @@ enum Change {
         field: Field,
         value: Value,
     },
-    /// Other contents of what a generation names, with the right hash.
+    /// Other contents for what a generation names, with a valid hash.
     Contents {
         generation: u8,
         file: u8,
@@ -60,7 +60,7 @@ enum Change {
         of_guard: bool,
         hint: Hint,
     },
-    /// The object's answer says that it is this long, and goes on.
+    /// The object's answer claims this length, and never ends.
     Endless {
         object: u8,
         said: u64,
@@ -99,7 +99,7 @@ enum Field {
 enum Value {
     Number(Number),
     Text(Text),
-    /// What this field has in another file.
+    /// The value of this field in another file.
     OfFile(u8),
 }
 
@@ -117,7 +117,7 @@ enum Hint {
 
 #[derive(Debug, Arbitrary)]
 struct Input {
-    /// What is there first, and what after it.
+    /// Changes before the first opening, and after it.
     before: Vec<Change>,
     after: Vec<Change>,
     read: Read,
@@ -142,7 +142,7 @@ const PATHS: [&str; 10] = [
     "000009.wal",
     "\u{1b}[2J",
 ];
-/// What a user has in the directory of the cache.
+/// A user's own files in the cache directory.
 const THEIRS: [&str; 3] = ["authorized_keys", "manifest-2026.json", "segment-report.pdf"];
 
 fn number(number: Number) -> u64 {
@@ -206,7 +206,7 @@ fn apply(objects: &mut Objects, change: &Change) {
                 }
             };
             match field {
-                // A guard's lists are of numbers.
+                // A guard's lists have numbers.
                 Field::Settings | Field::Unfiltered => body[name] = vec![value; file].into(),
                 Field::Id | Field::Kind | Field::Writer | Field::Version | Field::Suspended | Field::AsOf => {
                     body[name] = value;

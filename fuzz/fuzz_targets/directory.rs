@@ -1,6 +1,6 @@
-//! A directory that somebody made on purpose: enormous numbers and lengths, foreign and misnamed files, logs
-//! and edits of their own making, with valid checksums. Nothing panics, hangs, or takes more than 256 MiB;
-//! and once `repair` has succeeded, the store opens, takes writes and is sound.
+//! A maliciously made directory: enormous numbers and lengths, foreign and misnamed files, forged logs and
+//! edits, with valid checksums. Nothing panics, hangs, or takes more than 256 MiB; and once `repair` has
+//! succeeded, the store opens, takes writes and is sound.
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -13,7 +13,7 @@ use sidebloom_fuzz::memory::Limited;
 #[global_allocator]
 static MEMORY: Limited = Limited;
 
-/// What is done with the directory.
+/// What to do with the directory.
 #[derive(Debug, Arbitrary, Clone, Copy, PartialEq)]
 enum Step {
     Read,
@@ -74,7 +74,7 @@ fn run(step: Step, fs: &SimFs) {
     }
 }
 
-/// A repaired store takes writes and is sound. Filters are not repaired, but made anew in the background.
+/// A repaired store takes writes and is sound. Filters are not repaired, but rebuilt in the background.
 fn works(db: &Db) {
     db.put("new", "value").unwrap();
     db.flush().unwrap();

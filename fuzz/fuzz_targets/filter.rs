@@ -1,5 +1,4 @@
-//! Filters of hashes that no hash function would produce: many in one line, many nearly equal. None is ever
-//! denied (I1).
+//! Filters of unnatural hashes: many in one line, many nearly equal. None is ever denied (I1).
 #![no_main]
 
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
@@ -37,7 +36,7 @@ fuzz_target!(|input: Input| {
     }
 });
 
-/// A small filter comes back from the wire as it was, and denies none either.
+/// A small filter comes back from the wire unchanged, and denies none either.
 fn small(rate_bits: u32, hashes: &[u64]) {
     let filter = SmallFilter::from_hashes(rate_bits, hashes.iter().copied(), 0).unwrap();
     let mut wire = Vec::new();

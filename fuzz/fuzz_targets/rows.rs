@@ -49,8 +49,8 @@ fn read(rows: &mut dyn Rows, text: &[u8]) {
     }
 }
 
-/// Any bytes but NUL can be a quoted column. One with a NUL is refused, and the error names the line of the
-/// first.
+/// A quoted column may have any bytes except NUL. With a NUL it is refused, and the error gives the line of
+/// the first one.
 fn csv_reads_back(column: &[u8]) {
     let mut text = b"\"".to_vec();
     column.iter().for_each(|&byte| {

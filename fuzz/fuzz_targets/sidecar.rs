@@ -1,5 +1,4 @@
-//! The bytes of a sidecar file. Its answers match its lines, whether verified by group or as a whole, on
-//! every instruction set.
+//! The bytes of a sidecar file. Answers match its lines, verified by group or whole, on each instruction set.
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;

@@ -77,8 +77,7 @@ struct Config {
     cache: bool,
     lz4: bool,
     pinned: bool,
-    /// Memtables and segments of 4 KiB, which soon make several levels, instead of 16 KiB, which take less
-    /// time.
+    /// Memtables and segments of 4 KiB, which soon make several levels, or of 16 KiB, which are faster.
     tiny: bool,
     filters: u8,
 }

@@ -1,5 +1,5 @@
-//! A published store and a published guard as objects that can be changed, and an object store whose objects
-//! are exchanged at once.
+//! A published store and a published guard as changeable objects, and an object store whose objects are
+//! exchanged at once.
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -26,7 +26,7 @@ use std::sync::{Arc, LazyLock, Mutex};
 pub const PREFIX: &str = "p";
 /// Rows of the store, and keys of the guard.
 pub const ROWS: usize = 12;
-/// What an answer without an end has.
+/// The contents of an endless answer.
 const ENDLESS_BYTES: usize = 1 << 20;
 const PIECE: usize = 64 << 10;
 
@@ -40,8 +40,7 @@ pub fn value(n: usize) -> String {
     format!("value {n} ").repeat(20)
 }
 
-/// The objects of a bucket by their names, and the lengths that some are said to have, with an answer that
-/// goes on.
+/// The objects of a bucket by name, and the lengths claimed for some of them, whose answers never end.
 #[derive(Clone, Default)]
 pub struct Objects {
     bytes: BTreeMap<String, Vec<u8>>,
@@ -120,7 +119,7 @@ impl Objects {
         names.get(usize::from(which) % names.len().max(1)).map(|name| (*name).clone())
     }
 
-    /// Changes an object; its checksum is repaired if `change` says so.
+    /// Changes an object; `change` says whether to repair its checksum.
     pub fn change(&mut self, which: u8, change: impl FnOnce(&mut Vec<u8>) -> bool) {
         let Some(name) = self.name(which) else { return };
         let Some(bytes) = self.bytes.get_mut(&name) else { return };
@@ -163,7 +162,7 @@ impl Objects {
         self.bytes.insert(name, with_head(&serde_json::to_vec(&body).unwrap()));
     }
 
-    /// Changes what a generation names, and the hashes and the length in the generation.
+    /// Changes what a generation names, and its hashes and length in the generation.
     pub fn replace_contents(&mut self, which: u8, file: u8, before_end: usize, change: &[u8]) {
         let mut changed = None;
         let objects = self.bytes.clone();

@@ -1,5 +1,4 @@
-//! A directory that somebody made on purpose: the files of a store, changed as a list says, with checksums
-//! that are right again.
+//! A maliciously made directory: the files of a store, changed as a list says, with corrected checksums.
 
 use crate::disk::{Crash, SimFs};
 use crate::repair;
@@ -11,14 +10,14 @@ use sidebloom::internal::{FileId, FileKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
 
-/// Where the store is.
+/// The path of the store.
 pub const STORE: &str = "disk/store";
 /// Its keys have numbers below this.
 pub const KEYS: u64 = 60;
 /// Changes of one directory.
 const CHANGES: usize = 12;
 
-/// A number of 64 bits, mostly a small one or an extreme.
+/// A 64-bit number, mostly small or extreme.
 #[derive(Debug, Arbitrary, Clone, Copy)]
 pub enum Number {
     Small(u8),
@@ -341,8 +340,7 @@ fn put_largest(out: &mut Vec<u8>, key: &[u8]) {
     out.extend_from_slice(key);
 }
 
-/// Replaces index and data of a segment by a top index whose separators are long and share most of their
-/// bytes.
+/// Replaces a segment's index and data by a top index with long separators that share most bytes.
 fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes: u16) -> Option<()> {
     let footer = segment.len().checked_sub(FOOTER_BYTES)?;
     let mut fields = Decoder::new(segment.get(footer..)?);
@@ -377,7 +375,7 @@ fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes
     Some(())
 }
 
-/// Makes the checksums of a file right again.
+/// Corrects the checksums of a file.
 fn mend(path: &Path, bytes: &mut Vec<u8>) {
     if path.ends_with("MANIFEST") {
         _ = repair::manifest(bytes);

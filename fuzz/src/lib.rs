@@ -1,4 +1,4 @@
-//! What the fuzz targets share.
+//! Shared by the fuzz targets.
 //!
 //! Checksums protect almost every byte of a store, so plain fuzzing would test little but checksums. The
 //! targets of the file formats therefore run twice: on the bytes as they are, and on the same bytes with
@@ -35,8 +35,7 @@ pub mod disk {
 
 use sidebloom::Error;
 
-/// Checks that an error is one of those for damage, which name the file. Any other would be a bug in the
-/// parser.
+/// Checks that an error is one for damage, which names the file. Any other is a bug in the parser.
 pub fn assert_named(error: &Error) {
     let named = matches!(
         error,

@@ -1,5 +1,4 @@
-//! An allocator with a limit: whoever asks for more memory than that at once, or holds more in all, ends the
-//! process.
+//! An allocator with a limit: requesting more at once, or holding more in total, ends the process.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -14,12 +13,12 @@ static HELD: AtomicUsize = AtomicUsize::new(0);
 
 fn take(bytes: usize) {
     if HELD.fetch_add(bytes, Relaxed).saturating_add(bytes) > LIMIT_BYTES {
-        HELD.store(0, Relaxed); // The report needs memory, too.
+        HELD.store(0, Relaxed); // The report needs memory too.
         panic!("{bytes} bytes more than {LIMIT_BYTES} were asked for");
     }
 }
 
-// SAFETY: every call is passed on to the system's allocator, with what it was called with.
+// SAFETY: every call is passed to the system's allocator unchanged.
 unsafe impl GlobalAlloc for Limited {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         take(layout.size());

@@ -1,4 +1,4 @@
-//! Corrects the checksums of damaged bytes, so that the fuzzer reaches the code behind the checks. `None` if
+//! Corrects the checksums of damaged bytes, so that the fuzzer reaches the code after the checks. `None` if
 //! the bytes are too short for a file of that format.
 
 use sidebloom::internal::FileId;

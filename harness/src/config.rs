@@ -1,12 +1,12 @@
-//! Random options, from the smallest that are allowed to large ones.
+//! Random options, from the smallest allowed to large ones.
 
 use crate::support::Rng;
 use sidebloom::fs::{Fs, RealFs};
 use sidebloom::{Compression, Durability, FilterPolicy, KeyHash, Options, PrefixExtractor, Residency};
 use std::sync::Arc;
 
-/// Options for stores of a few hundred keys: small enough that flushes and compactions never rest, and rarely
-/// so large that there are none.
+/// Options for stores of a few hundred keys: small enough for constant flushes and compactions, and rarely so
+/// large that there are none.
 pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
     Options::new()
         .memtable_bytes(*rng.pick(&[4096, 4096, 6000, 16 << 10, 64 << 10, 1 << 20]))
@@ -25,7 +25,7 @@ pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
         .filesystem(fs)
 }
 
-/// Up to four kinds of prefixes, all different: with delimiters that keys have, and with some that none has.
+/// Up to four different kinds of prefixes: with delimiters that keys have, or that no key has.
 pub fn prefixes(rng: &mut Rng) -> Vec<PrefixExtractor> {
     let mut found = Vec::new();
     for _ in 0..rng.below(5) {

@@ -1,4 +1,4 @@
-//! The contents of a store, and what batches change in them.
+//! The contents of a store, and how batches change them.
 
 use crate::support::Contents;
 use sidebloom::{Batch, Range, Result};
@@ -70,7 +70,7 @@ impl<K: AsRef<[u8]>> Span<K> {
         }
     }
 
-    /// Whether a store refuses to delete it: an empty prefix, or a range that runs backwards.
+    /// Whether a store refuses to delete it: an empty prefix, or a range whose end is before its start.
     pub fn is_refused(&self) -> bool {
         use Bound::{Excluded, Included};
         match self {
@@ -91,7 +91,7 @@ impl<K: AsRef<[u8]>> Span<K> {
     }
 }
 
-/// The rows that these changes put, in the order of their keys; `None` if one of them deletes.
+/// The rows that these changes put, in order of their keys; `None` if one of them deletes.
 pub fn rows_put<K: Ord + Clone, V: Clone>(changes: &[Change<K, V>]) -> Option<BTreeMap<K, V>> {
     let row = |change: &Change<K, V>| match change {
         Change::Put(key, value) => Some((key.clone(), value.clone())),
@@ -116,7 +116,7 @@ pub fn add_to<K: AsRef<[u8]>, V: AsRef<[u8]>>(batch: &mut Batch, changes: &[Chan
     }
 }
 
-/// Makes the changes in a model of the contents, in order.
+/// Applies the changes to a model of the contents, in order.
 pub fn apply<'a, K, V>(contents: &mut BTreeMap<K, V>, changes: impl IntoIterator<Item = &'a Change<K, V>>)
 where
     K: Ord + Clone + AsRef<[u8]> + 'a,

@@ -1,4 +1,4 @@
-//! Runs a harness over seeds, some at a time, counts what it did, and says how to repeat what it found.
+//! Runs a harness over seeds, several at a time, counts what it did, and prints how to repeat failures.
 
 use crate::record;
 use indicatif::{ProgressBar, ProgressStyle};
@@ -22,13 +22,13 @@ pub struct Args {
     /// This seed alone.
     #[arg(long, conflicts_with = "seeds")]
     pub seed: Option<u64>,
-    /// This many seeds instead of the short form's.
+    /// This many seeds instead of the short form's
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub seeds: Option<u64>,
-    /// The first seed.
+    /// The first seed
     #[arg(long, default_value_t = 0)]
     pub from: u64,
-    /// How many seeds run at the same time. Default: as many as there are cores.
+    /// How many seeds run at the same time [default: the number of cores]
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..=1000))]
     pub jobs: Option<u64>,
 }
@@ -54,7 +54,7 @@ pub struct Harness {
     /// The seeds of the short form and of the long one.
     pub short: u64,
     pub long: u64,
-    /// What the long form has to count at least.
+    /// The minimum counts of the long form.
     pub floors: &'static [(&'static str, u64)],
 }
 
@@ -138,11 +138,10 @@ impl Harness {
 
 thread_local!(static RUNNING: Cell<Option<(&'static str, u64)>> = const { Cell::new(None) });
 
-/// Whether any thread has panicked. The engine catches the panics of its own threads, and only a later write
-/// would notice.
+/// Whether a thread has panicked. The engine catches its threads' panics; only a later write would notice.
 static PANICKED: AtomicBool = AtomicBool::new(false);
 
-/// Reports a seed as soon as it panics: a second panic, in what the first one drops, would abort the process.
+/// Reports a seed as soon as it panics: a second panic, while the first unwinds, would abort the process.
 fn report_panics() {
     let default = take_hook();
     set_hook(Box::new(move |panic| {
@@ -159,10 +158,10 @@ fn report_running() {
     }
 }
 
-/// Says that a seed failed or hangs, and how to repeat it.
+/// Prints that a seed failed or hangs, and how to repeat it.
 pub fn report(name: &str, seed: u64, how: &str) {
     let line = format!("{name}: seed {seed} {how}; to repeat it: cargo harness {name} --seed {seed}\n");
-    _ = std::io::stderr().write_all(line.as_bytes()); // At once, so that no other thread's report tears it.
+    _ = std::io::stderr().write_all(line.as_bytes()); // One write, so that reports of threads do not mix.
 }
 
 fn bar(name: &'static str, seeds: u64) -> ProgressBar {

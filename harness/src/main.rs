@@ -25,7 +25,7 @@ use clap::{Parser, Subcommand};
 use harness::Args;
 use std::process::ExitCode;
 
-/// Looks for mistakes in the store that its tests do not find. Exit code 1 if there is one.
+/// Looks for mistakes in the store that its tests do not find. Exits 1 if there is one.
 #[derive(Debug, Parser)]
 struct Cli {
     #[command(subcommand)]
@@ -44,9 +44,9 @@ enum Harness {
     Model(Args),
     /// The process is killed by SIGKILL at random moments, under random options.
     Kill(Args),
-    /// Processes follow a store beside its writer, and all are killed at random moments.
+    /// Processes follow a store while another one writes it, and all are killed at random moments.
     Follow(Args),
-    /// Patches that make mistakes still apply; with --long, a harness finds each.
+    /// Patches that plant mistakes still apply; with --long, a harness finds each mistake.
     Plants(plants::Args),
     /// The engine's threads run in an order that a seed decides.
     Schedules(Args),

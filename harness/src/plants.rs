@@ -1,4 +1,4 @@
-//! Planted mistakes: patches of the engine, each of which a named harness must find within a number of seeds.
+//! Planted mistakes: patches of the engine, each of which a given harness must find within a number of seeds.
 //!
 //! A plant is a file of `harness/plants`: lines `harness:`, `seeds:` and `mistake:`, then a patch.
 
@@ -10,18 +10,17 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-/// The plants of a complete set, at least.
+/// Minimum number of plants in a complete set.
 const PLANTS_MIN: usize = 30;
 /// How much of a panic's message the table shows.
 const SHOWN_CHARS: usize = 100;
 
 #[derive(Debug, clap::Args)]
 pub struct Args {
-    /// Builds the engine with each mistake and runs its harness. Without it, only checks that each patch
-    /// applies.
+    /// Runs each mistake's harness on an engine with it; without --long, only checks that patches apply
     #[arg(long)]
     long: bool,
-    /// Only plants whose name contains this.
+    /// Only plants whose name contains this
     #[arg(long)]
     only: Option<String>,
 }
@@ -38,7 +37,7 @@ struct Plant {
 pub fn harness(args: &Args) -> ExitCode {
     let plants = plants(args.only.as_deref().unwrap_or_default());
     if plants.is_empty() {
-        eprintln!("plants: there is none of this name");
+        eprintln!("plants: no plant has this name");
         return ExitCode::from(2);
     }
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
@@ -86,7 +85,7 @@ fn git(dir: &Path, arguments: &[&str], last: &Path) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// How a harness ended in the second working tree: `None` if it found nothing.
+/// The result of a harness in the second working tree: `None` if it found nothing.
 struct Outcome {
     found: Option<String>,
     took: Duration,
@@ -136,8 +135,7 @@ fn run_one(tree: &Path, plant: &Plant) -> Result<Outcome, String> {
     outcome
 }
 
-/// Runs the short form of each harness without a mistake: one that finds something there would find every
-/// plant.
+/// Runs the short form of each harness without a mistake: finding something there, it would find every plant.
 fn run_clean(tree: &Path, plants: &[Plant]) -> Result<(), String> {
     let harnesses: BTreeSet<&str> = plants.iter().map(|plant| plant.harness.as_str()).collect();
     for harness in harnesses {
@@ -198,7 +196,7 @@ fn write_table(root: &Path, rows: &str, took: Duration) -> std::io::Result<()> {
     let date = record::output("date", &["-u", "+%F"]);
     let commit = record::output("git", &["rev-parse", "--short", "HEAD"]);
     let text = format!(
-        "# Planted mistakes\n\nEach patch makes one mistake in the engine, which the harness named beside it must find within that many \
+        "# Planted mistakes\n\nEach patch makes one mistake in the engine, which the harness in its row must find within that many \
          seeds, from 0 on. Written by\n`cargo harness plants --long` on {date}, at {commit}, in {} s. The times include building the \
          engine.\n\n| plant | mistake | harness | seeds | found | time |\n|---|---|---|---|---|---|\n{rows}",
         took.as_secs()

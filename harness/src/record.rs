@@ -1,4 +1,4 @@
-//! What the last long run of each harness counted, in `harness/records`.
+//! The counts of each harness's last long execution, in `harness/records`.
 
 use serde::Serialize;
 use serde_json::json;
@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-/// Writes the counts of a long run, for the repository.
+/// Writes the counts of a long execution, for the repository.
 pub fn write(name: &str, counts: &impl Serialize, took: Duration) -> std::io::Result<()> {
     let record = json!({
         "harness": name,
@@ -19,7 +19,7 @@ pub fn write(name: &str, counts: &impl Serialize, took: Duration) -> std::io::Re
     std::fs::write(path, format!("{record:#}\n"))
 }
 
-/// What a program prints; nothing if it cannot be run.
+/// A program's output; empty if it cannot be run.
 pub fn output(program: &str, arguments: &[&str]) -> String {
     let output = Command::new(program).args(arguments).output();
     output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_default()

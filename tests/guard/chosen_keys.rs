@@ -1,5 +1,5 @@
-//! I11: no key chosen from outside changes an answer. The keys are chosen without knowing a guard's secret so
-//! that, under XXH3, some two of them have the same hash, and removing one removes the other.
+//! I11: no key chosen from outside changes an answer. Without knowing a guard's secret, an attacker chooses
+//! keys so that two of them have the same hash under XXH3, and removing one removes the other.
 //!
 //! # The attack
 //! For 32 bytes, XXH3 uses the first two words (x, y) only in the folded product of x ^ (s0 + seed) and y ^
@@ -86,8 +86,7 @@ fn i11_a_key_stays_in_a_guard_whatever_chosen_keys_come_and_leave() {
         let dir = tempfile::tempdir().unwrap();
         let options = GuardOptions::new().durability(Durability::Os).hash_width(width);
         let guard = options.build(dir.path().join("guard"), &kept).unwrap();
-        // Like CF.ADDNX and CF.DEL of a client's own keys, and in the last round CF.DEL of keys that it never
-        // added.
+        // Like a client's CF.ADDNX and CF.DEL of its own keys, and at last CF.DEL of keys never added.
         for keys in chosen.chunks(1000) {
             let mut changes = Changes::new();
             for key in keys {

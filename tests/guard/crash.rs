@@ -1,5 +1,5 @@
 //! I4 and I5 for guards: the disk fails at every write of builds, changes and refreshes, and the guard is
-//! reopened. Acknowledged keys stay "maybe", and the counts are those before or after the change in progress.
+//! reopened. Acknowledged keys stay "maybe", and the counts are from before or after the change in progress.
 
 use crate::support::{Crash, Fault, OpKind, SimFs, sized};
 use sidebloom::filter::Verdict;
@@ -27,7 +27,7 @@ impl Source for Database<'_> {
     }
 }
 
-/// A database that changes, together with its guard, while a refresh reads it.
+/// A database and its guard, which change while a refresh reads them.
 struct Busy<'a> {
     rows: &'a Rows,
     change: &'a mut dyn FnMut() -> Result<()>,
@@ -54,7 +54,7 @@ fn first_rows() -> Rows {
     (0..40).map(|n| (format!("song {n:03}"), 1 + n % 2)).collect()
 }
 
-/// What a crash may leave: the rows last acknowledged, or those with the change in progress.
+/// What a crash may leave: the rows last acknowledged, or these with the change in progress.
 #[derive(Debug, Clone, Default)]
 struct Told {
     built: bool,
@@ -62,7 +62,7 @@ struct Told {
     next: Rows,
 }
 
-/// Builds a guard, changes it, refreshes it while it changes, and reopens it, until the disk fails.
+/// Builds a guard, changes it, refreshes it during changes, and reopens it, until the disk fails.
 fn work(fs: &SimFs) -> Told {
     let mut told = Told { next: first_rows(), ..Told::default() };
     let _ = run(fs, &mut told);
@@ -168,7 +168,7 @@ fn i4_what_was_acknowledged_survives_a_crash_at_every_write() {
     }
 }
 
-/// The number of writes of the work; background work makes it vary by a few.
+/// The number of writes of the work; background work makes it vary slightly.
 fn work_writes() -> u64 {
     let fs = SimFs::new();
     work(&fs);

@@ -1,4 +1,4 @@
-//! What the tests of guards share.
+//! Shared by the tests of guards.
 
 use sidebloom::FilterPolicy;
 use sidebloom::guard::GuardOptions;

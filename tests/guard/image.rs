@@ -99,7 +99,7 @@ fn i1_an_image_answers_as_the_guard_did_when_it_was_taken() {
     assert!(error.contains("left where it is"), "{error}");
 }
 
-/// Images of an unchanged guard are equal, and those of a refreshed one belong to its next generation.
+/// Images of an unchanged guard are equal; images of a refreshed one belong to its next generation.
 #[test]
 fn images_of_an_unchanged_guard_are_equal_and_a_refresh_makes_new_ones() {
     let dir = tempfile::tempdir().unwrap();
@@ -137,7 +137,7 @@ impl sidebloom::guard::Source for Rows {
     }
 }
 
-/// An image keeps its files while the guard compacts, and not when it is refreshed.
+/// An image keeps its files while the guard compacts, but not when it is refreshed.
 #[test]
 fn an_image_keeps_its_files_through_compactions_and_not_a_refresh() {
     let dir = tempfile::tempdir().unwrap();

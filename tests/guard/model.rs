@@ -59,7 +59,7 @@ fn check(guard: &Guard, rows: &Rows) {
     assert_eq!((stats.rows, stats.keys), (rows.0.values().sum(), rows.0.len() as u64));
 }
 
-/// Refreshes and reopens the guard five times for either length: those are where keys could get lost.
+/// Refreshes and reopens the guard five times for either length: that is where keys could get lost.
 fn operations(steps: u32, seed: u64, width: HashWidth) {
     let steps = steps / sized(20, 1);
     let cycle = steps / 5;

@@ -1,5 +1,4 @@
-//! Refreshes beside changes: a change is before or after the snapshot in the guard and in the database, in
-//! every combination.
+//! Refreshes during changes, before or after the snapshot in guard and database, in all combinations.
 
 use crate::guard_support::fine;
 use crate::support::sized;
@@ -128,7 +127,7 @@ fn an_insertion_during_a_refresh_is_kept_wherever_the_snapshot_is() {
             source.before = Box::new(insert);
         }
         guard.refresh(&mut source).unwrap();
-        // Before the snapshot it is counted twice, which is safe.
+        // If it is before the snapshot, it is counted twice, which is safe.
         assert_eq!(guard.count("new").unwrap(), if behind { 1 } else { 2 });
     }
 }
@@ -176,8 +175,7 @@ fn a_new_key_whose_transaction_is_open_when_a_refresh_begins_counts_once() {
 
 #[test]
 fn a_removal_that_the_snapshot_has_seen_is_not_counted_twice() {
-    // Two rows with one title. One is removed before the snapshot, and the guard is told only after the
-    // switch.
+    // Two rows with one title. One is removed before the snapshot; the guard learns of it after the switch.
     let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);
     let mut tx = guard.transaction();
     tx.remove("twice").unwrap();
@@ -189,7 +187,7 @@ fn a_removal_that_the_snapshot_has_seen_is_not_counted_twice() {
     assert_eq!(guard.count("twice").unwrap(), 1, "one row is left");
     assert_eq!(guard.stats().doubtful_removals, 1);
 
-    // The same while the refresh runs, by a transaction and by a separate call.
+    // The same during a refresh, by a transaction and by a separate call.
     for plain in [false, true] {
         let (_dir, database, guard) = setting(&["a", "b", "twice", "twice"]);
         let remove = || {

@@ -1,5 +1,5 @@
 //! The refresh protocol against a model: transactions begin, commit to the database and finish in every
-//! order, across the phases of refreshes, some of which fail. After each step, no key of the database gets a
+//! order, during all phases of refreshes, some of which fail. After each step, no key of the database gets a
 //! "no". Threads take turns, so that a seed is reproducible.
 
 use crate::support::{SimFs, sized};
@@ -19,7 +19,7 @@ enum Go {
     On,
     /// Fail instead of the next step.
     Fail,
-    /// Do the next step, and then report a failure.
+    /// Do the next step, then report a failure.
     Doubt,
 }
 
@@ -117,7 +117,7 @@ fn commit(database: &Database, rows: &Rows, is_set: bool) {
 }
 
 impl<'m> Model<'m> {
-    /// Chooses changes that no open transaction forbids, by having locked the key or deleting the row.
+    /// Chooses changes that no open transaction forbids by having locked the key or deleting the row.
     fn choose(&mut self) -> Rows {
         let mut rows = Rows::new();
         for _ in 0..self.random.usize(1..4) {
@@ -215,7 +215,7 @@ impl<'m> Model<'m> {
     }
 
     fn run<'s>(&mut self, scope: &'s Scope<'s, 'm>, at: &str) {
-        // How fast transactions proceed: slow ones stay open during whole refreshes.
+        // The speed of transactions: slow ones stay open during whole refreshes.
         let hurry = self.random.u32(1..10);
         for step in 0..600 {
             match self.random.u32(..20) {
@@ -256,7 +256,7 @@ fn against_the_model(is_set: bool) {
             let at = format!("set: {is_set}, seed {seed}, life {life}");
             refreshed += std::thread::scope(|scope| {
                 let (guard, database, random) = (&guard, &database, &mut random);
-                // Created in here, so that the threads end when an assertion fails.
+                // Created here, so that the threads end when an assertion fails.
                 let mut model =
                     Model { guard, database, is_set, random, open: Vec::new(), refresh: None, refreshed: 0 };
                 model.run(scope, &at);

@@ -14,7 +14,7 @@ struct Counting;
 #[global_allocator]
 static ALLOCATOR: Counting = Counting;
 
-// SAFETY: every call is passed to the system allocator or refused, as any may be; only counters are added.
+// SAFETY: calls are passed to the system allocator or refused, which is allowed; only counters are added.
 unsafe impl GlobalAlloc for Counting {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // Only filters are aligned to cache lines.
@@ -44,14 +44,14 @@ pub fn live_bytes() -> usize {
     LIVE.load(Relaxed)
 }
 
-/// The peak of allocated bytes while `work` ran, and its result.
+/// Runs `work`. Returns the peak of allocated bytes, and its result.
 pub fn peak_bytes<T>(work: impl FnOnce() -> T) -> (usize, T) {
     PEAK.store(live_bytes(), Relaxed);
     let done = work();
     (PEAK.load(Relaxed), done)
 }
 
-/// Does `work` while there is no memory for filters of `bytes` or more.
+/// Runs `work` without memory for filters of `bytes` or more.
 pub fn without_filters<T>(bytes: usize, work: impl FnOnce() -> T) -> T {
     REFUSED.store(bytes, Relaxed);
     let done = work();

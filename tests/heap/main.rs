@@ -1,5 +1,4 @@
-//! Tests that bound memory use, or find none left. They have their own process, because the allocator counts
-//! for the whole process.
+//! Tests with limits on memory. They have their own process, since the allocator counts process-wide.
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
 mod allocator;

@@ -1,5 +1,4 @@
-//! I2: a filter for which there is no memory stops no write and changes no answer, and is built once there is
-//! memory.
+//! I2: if there is no memory for a filter, writes and answers stay the same, and it is built later.
 
 use crate::allocator::{exclusive, without_filters};
 use crate::support::{eventually, fast_dir};
@@ -23,7 +22,7 @@ fn all_have_filters(db: &Db) -> bool {
 fn i2_a_filter_without_memory_stops_no_write_and_is_built_later() {
     let _exclusive = exclusive();
     let dir = fast_dir();
-    // The filters of memtables stay below the limit, those of segments do not.
+    // The filters of memtables stay below the limit, those of segments exceed it.
     let db = Options::new().memtable_bytes(64 << 10).open(dir.path().join("db")).unwrap();
     db.ingest((0..ROWS).map(|i| Ok((i.to_be_bytes(), b"value")))).unwrap();
     db.warm().unwrap();
@@ -34,7 +33,7 @@ fn i2_a_filter_without_memory_stops_no_write_and_is_built_later() {
         db.put(0u64.to_be_bytes(), b"value").unwrap();
         assert_whole(&db);
         assert!(all_have_filters(&db), "the old filters stay");
-        db.compact().unwrap(); // Writes a new segment, which gets none.
+        db.compact().unwrap(); // Writes a new segment, without a filter.
         assert!(!all_have_filters(&db));
         db.put(1u64.to_be_bytes(), b"value").unwrap();
         db.flush().unwrap();

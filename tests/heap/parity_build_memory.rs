@@ -19,7 +19,7 @@ fn a_build_holds_at_most_24_bytes_a_key_with_its_input_and_its_result() {
         let peak = (peak - before) as f64 / keys as f64;
         println!("{width:?}: {peak:.2} bytes a key, of which the input takes 8");
         assert!(peak <= 24.0, "{width:?}: {peak} bytes a key");
-        // At least the input, a copy to be sorted, and the filter, or the counter does not work.
+        // At least the input, a copy for sorting, and the filter; otherwise the counter does not work.
         assert!(peak > 16.0 + width.bits_per_key() / 8.0, "{width:?}: {peak} bytes a key");
         drop(filter);
     }

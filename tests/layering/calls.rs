@@ -1,4 +1,4 @@
-//! The types, fields, methods and calls of methods that the code of a crate has.
+//! The types, fields, methods and method calls in a crate's code.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,11 +9,11 @@ use crate::types::{after_generics, bare, path, path_of_type};
 /// What a crate's code says about its types. Types of other crates are left out.
 #[derive(Default)]
 pub(crate) struct Code<'a> {
-    /// The files that define the method of a type: in an `impl` of its own, or of a trait in the trait.
+    /// The files that define a type's method: in its own `impl`, or for a trait in the trait.
     pub own: Definitions<'a>,
-    /// The files that define the method of a type: in `impl Trait for Type`.
+    /// The files that define a type's method in `impl Trait for Type`.
     pub of_traits: Definitions<'a>,
-    /// The type that a step from a type leads to.
+    /// The type to which a step from a type leads.
     pub steps: BTreeMap<(Item<'a>, Step<'a>), Item<'a>>,
     /// What a type stands for: the target of its `Deref`, or of an alias.
     pub targets: BTreeMap<Item<'a>, Item<'a>>,
@@ -22,7 +22,7 @@ pub(crate) struct Code<'a> {
 
 type Definitions<'a> = BTreeMap<(Item<'a>, &'a str), BTreeSet<&'a str>>;
 
-/// What leads from a value to another one.
+/// A step from one value to another.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Step<'a> {
     /// `.name`
@@ -33,7 +33,7 @@ pub(crate) enum Step<'a> {
     Tried(&'a str),
 }
 
-/// A value, by a type whose value it is or is reached from.
+/// A value, given by the type from which it is reached.
 #[derive(Clone)]
 pub(crate) struct Value<'a> {
     pub of: Item<'a>,
@@ -45,7 +45,7 @@ pub(crate) struct Call<'a> {
     pub file: &'a str,
     pub on: Value<'a>,
     pub method: &'a str,
-    /// As it is written, but without arguments.
+    /// As written, but without arguments.
     pub text: String,
 }
 
@@ -58,7 +58,7 @@ struct Chain<'a> {
     length: usize,
 }
 
-/// What names stand for in a function.
+/// The meanings of names in a function.
 #[derive(Clone, Default)]
 struct Scope<'a> {
     /// `Self`.
@@ -76,7 +76,7 @@ impl<'a> Code<'a> {
     }
 }
 
-/// A walk through the code of a module. What it meets returns how many tokens to go on by.
+/// A walk through the code of a module. The visitors return how many tokens to skip.
 struct Walk<'w, 'a> {
     modules: &'w Modules<'a>,
     module: &'w [&'a str],
@@ -208,7 +208,7 @@ impl<'a> Walk<'_, 'a> {
         end
     }
 
-    /// The type that a method returns, or that `?` takes from what it returns.
+    /// The type that a method returns, or that `?` extracts from it.
     fn result(&mut self, owner: &Item<'a>, method: &'a str, result: &[&'a str]) {
         let (step, result) = match result {
             ["Option" | "Result", "<", inner @ ..] => (Step::Tried(method), inner),
@@ -219,7 +219,7 @@ impl<'a> Walk<'_, 'a> {
         }
     }
 
-    /// `let name = …;` or `let name: Type = …;`. Other patterns are passed over.
+    /// `let name = …;` or `let name: Type = …;`. Other patterns are skipped.
     fn binding(&mut self, code: &[&'a str], scope: &mut Scope<'a>) -> usize {
         let start = if code.get(1) == Some(&"mut") { 2 } else { 1 };
         let [name, sign @ (":" | "="), ..] = code[start..] else { return 1 };
@@ -256,7 +256,7 @@ impl<'a> Walk<'_, 'a> {
         (chain.length == code.len()).then_some(chain.value)
     }
 
-    /// The longest part of `x.a.b(…)?.c`, `Type::new(…)?.c` and the like that the tokens begin with.
+    /// The longest prefix of the tokens like `x.a.b(…)?.c` or `Type::new(…)?.c`.
     fn chain(&self, code: &[&'a str], scope: &Scope<'a>) -> Option<Chain<'a>> {
         let names = path(code);
         let length = (2 * names.len()).saturating_sub(1);
@@ -281,7 +281,7 @@ impl<'a> Walk<'_, 'a> {
         Some(chain)
     }
 
-    /// Lengthens a chain, which ends behind `name`, by the arguments of a call.
+    /// Extends a chain that ends after `name` by the arguments of a call.
     fn step(&self, chain: &mut Chain<'a>, name: &'a str, code: &[&'a str]) {
         let is_path = chain.text.ends_with(&format!("::{name}"));
         let open = match code[chain.length..] {
@@ -306,7 +306,7 @@ impl<'a> Walk<'_, 'a> {
         });
     }
 
-    /// The type of the crate that the tokens begin with.
+    /// The type of the crate at the start of the tokens.
     fn type_of(&self, tokens: &[&'a str], owner: Option<&Item<'a>>) -> Option<Item<'a>> {
         let path = path_of_type(tokens)?;
         if path == ["Self"] { owner.cloned() } else { self.modules.item(self.module, &path) }

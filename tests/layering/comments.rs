@@ -2,20 +2,20 @@
 
 use crate::{Files, workspace};
 
-/// What `max_width` says in rustfmt.toml.
+/// `max_width` of rustfmt.toml.
 fn max_width() -> usize {
     let settings = &workspace("toml")["rustfmt.toml"];
     let width = settings.lines().find_map(|line| line.strip_prefix("max_width = "));
     width.unwrap().parse().unwrap()
 }
 
-/// The text of a line that is a comment.
+/// The text of a comment line.
 fn comment(line: &str) -> Option<&str> {
     let text = line.trim_start().strip_prefix("//")?;
     Some(text.strip_prefix(['/', '!']).unwrap_or(text).trim_start())
 }
 
-/// The comment lines that are too wide. Rows of tables and addresses cannot be wrapped.
+/// The comment lines that are too wide. Table rows and addresses cannot be wrapped.
 fn too_wide(files: &Files, max: usize) -> Vec<String> {
     let mut found = Vec::new();
     for (path, text) in files {

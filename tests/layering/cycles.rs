@@ -1,4 +1,4 @@
-//! Files that import each other, directly or by way of others.
+//! Files that import each other, directly or indirectly.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,7 +6,7 @@ use crate::methods::imports;
 use crate::modules::{Imports, Modules};
 use crate::{Files, crates};
 
-/// The groups of files of which each imports every other one, by way of others of the group.
+/// The groups of files in which each one imports every other, directly or indirectly.
 pub(crate) fn cycles<'a>(imports: &Imports<'a>) -> BTreeSet<BTreeSet<&'a str>> {
     let reached: BTreeMap<_, _> = imports.keys().map(|file| (*file, reachable(imports, file))).collect();
     let together = |file: &&'a str| {
@@ -59,7 +59,7 @@ fn each_kind_of_cycle_is_found() {
     let planted: [&[(&str, &str)]; 9] = [
         &[("a.rs", "use crate::b::B; pub struct A;"), ("b.rs", "pub struct B(crate::a::A);")],
         &[("a/b.rs", "use super::c::C; pub struct B;"), ("a/c.rs", "use super::b; pub struct C(b::B);")],
-        // By way of a re-export, and of two.
+        // By way of one re-export, and of two.
         &[
             ("a/mod.rs", "mod b; mod c; pub(crate) use b::B; pub(crate) use c::C;"),
             ("a/b.rs", "use super::C; pub struct B;"),
@@ -89,15 +89,15 @@ fn each_kind_of_cycle_is_found() {
         assert_eq!(count(files), 1, "{files:?}");
     }
     let fine: [&[(&str, &str)]; 4] = [
-        // A re-export is no import.
+        // A re-export is not an import.
         &[("a/mod.rs", "mod b; pub use b::B; pub struct A;"), ("a/b.rs", "use super::A; pub struct B(A);")],
-        // A path through a module that re-exports is an import of the file behind it.
+        // A path through a re-exporting module is an import of the file that it leads to.
         &[
             ("a/mod.rs", "mod b; mod c; pub use b::B; pub use c::C;"),
             ("a/b.rs", "pub struct B(super::C);"),
             ("a/c.rs", "pub struct C;"),
         ],
-        // Tests and comments, and other crates' modules of the same name.
+        // Tests and comments, and modules of other crates with the same name.
         &[
             ("a.rs", "use crate::b::B; pub struct A; #[cfg(test)] mod tests;"),
             ("b.rs", "pub struct B; // crate::a::A\n#[cfg(test)] mod tests { use crate::a::A; }"),

@@ -1,6 +1,6 @@
 //! The layout of the source (docs/design.md): packages and modules import only lower ones, no file imports
-//! itself by way of others, files stay small, `unsafe` and I/O (I8) have their homes, and each rule of the
-//! design has tests.
+//! itself indirectly, files stay small, `unsafe` and I/O (I8) have their homes, and each rule of the design
+//! has tests.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on should stop where it is")]
 
@@ -26,7 +26,7 @@ const LINES_MAX: usize = 400;
 /// Text by path. Paths are relative to the workspace, or to a crate's source directory.
 type Files = BTreeMap<String, String>;
 
-/// Every file of the workspace with that extension.
+/// Every file of the workspace with this extension.
 fn workspace(extension: &str) -> Files {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let (mut found, mut open) = (Files::new(), vec![root.to_path_buf()]);
@@ -46,7 +46,7 @@ fn workspace(extension: &str) -> Files {
     found
 }
 
-/// The crates that have a directory of their own, each with its files.
+/// The crates with their own directory, each with its files.
 fn crates() -> BTreeMap<String, Files> {
     let files = workspace("rs");
     let roots = files.keys().filter_map(|path| {
@@ -61,7 +61,7 @@ fn crates() -> BTreeMap<String, Files> {
     roots.map(|dir| (dir.clone(), of(&dir))).collect()
 }
 
-/// What `file` names by a relative path, seen from the root of the workspace.
+/// A relative path in `file`, from the root of the workspace.
 fn resolved(file: &str, relative: &str) -> String {
     let mut at: Vec<&str> = file.split('/').collect();
     at.pop();

@@ -1,4 +1,4 @@
-//! Cycles by methods, planted to see that `cycles.rs` finds them.
+//! Cycles by methods, planted to check that `cycles.rs` finds them.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::modules::Modules;
 fn each_kind_of_cycle_by_methods_is_found() {
     const INNER: (&str, &str) = ("inner.rs", "pub struct Inner; pub struct Other;");
     let planted: [&[(&str, &str)]; 14] = [
-        // By way of `self`, and of `Self`.
+        // Through `self`, and `Self`.
         &[
             INNER,
             ("write.rs", "use crate::inner::Inner; impl Inner { fn rotate(&self) { self.resume() } }"),
@@ -24,7 +24,7 @@ fn each_kind_of_cycle_by_methods_is_found() {
                 "use crate::inner; impl inner::Inner { fn resume(s: &Self) { run(Self::rotate); } }",
             ),
         ],
-        // By way of a type's name.
+        // Through a type's name.
         &[
             INNER,
             ("write.rs", "use crate::inner::Inner; impl Inner { fn rotate(&self) { Inner::resume(self) } }"),
@@ -44,7 +44,7 @@ fn each_kind_of_cycle_by_methods_is_found() {
                  fn drop(&mut self) { self.rotate() } }",
             ),
         ],
-        // By way of a field, and of fields of fields.
+        // Through a field, and fields of fields.
         &[
             INNER,
             (
@@ -66,7 +66,7 @@ fn each_kind_of_cycle_by_methods_is_found() {
                 "pub struct B; impl B { fn read(a: &'a mut &Arc<crate::inner::Inner>) { a.0.view.mask() } }",
             ),
         ],
-        // By way of a parameter, and of variables.
+        // Through a parameter, and variables.
         &[
             INNER,
             (
@@ -100,7 +100,7 @@ fn each_kind_of_cycle_by_methods_is_found() {
             ),
             ("resume.rs", "impl crate::inner::Inner { fn resume(&self) { crate::write::rotate() } }"),
         ],
-        // By way of what methods return.
+        // Through what methods return.
         &[
             (
                 "inner.rs",
@@ -120,7 +120,7 @@ fn each_kind_of_cycle_by_methods_is_found() {
             ),
             ("resume.rs", "impl crate::inner::Inner { fn resume(&self) { crate::write::rotate() } }"),
         ],
-        // By way of `Deref`, and of an alias.
+        // Through `Deref`, and an alias.
         &[
             ("inner.rs", "pub struct Inner; pub struct Live; impl Deref for Live { type Target = Inner; }"),
             ("write.rs", "pub fn rotate(live: &crate::inner::Live) { live.resume() }"),
@@ -139,7 +139,7 @@ fn each_kind_of_cycle_by_methods_is_found() {
     let fine: [&[(&str, &str)]; 9] = [
         // One way only.
         &[INNER, rotate, ("resume.rs", "impl crate::inner::Inner { fn resume(&self) { self.wait() } }")],
-        // A method of the same name: of another type, of a type of the same name, of no type that is known.
+        // A method of the same name: of another type, of a type of the same name, of an unknown type.
         &[
             INNER,
             rotate,

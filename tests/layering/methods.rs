@@ -1,15 +1,14 @@
-//! Which file of a crate imports which by a method.
+//! Which file of a crate imports which one by a method.
 //!
-//! A call imports the file whose `impl` or `trait` defines the method, if the code states the type of the
-//! value:
+//! A call imports the file whose `impl` or `trait` defines the method, if the code states the value's type:
 //! - `self.name()`, `Self::name` and `Type::name`;
 //! - `x.name()` of a parameter `x: &Type`, and of a variable from `let x: Type = …`, `let x = &self.a`,
 //!   `let x = Arc::clone(&self.a)`, `let x = Type { … }` or `let x = Type::new(…)?`;
 //! - `self.a.b()?.name()`, by the declared types of fields and of what methods return.
 //!
-//! The test does not see calls on a variable that a pattern or a closure binds, on a type parameter, or on
-//! what a function that is no method returns. Nor does it see a type's call of a method that its trait
-//! provides. A pattern or a closure that binds the name of a parameter again does not hide the parameter.
+//! The test does not see calls on a variable bound by a pattern or a closure, on a type parameter, or on the
+//! result of a plain function. Nor does it see a type's call of a method that its trait provides. If a
+//! pattern or a closure rebinds the name of a parameter, the parameter is not hidden.
 
 use std::collections::BTreeSet;
 use std::iter::successors;
@@ -29,7 +28,7 @@ pub(crate) fn imports<'a>(modules: &Modules<'a>) -> Imports<'a> {
     imports
 }
 
-/// The files that define the method of a call.
+/// The files that define the called method.
 fn definition<'c, 'a>(code: &'c Code<'a>, call: &'c Call<'a>) -> Option<&'c BTreeSet<&'a str>> {
     let follow = |of, step: &Step<'a>| targets(code, of).find_map(|of| code.steps.get(&(of.clone(), *step)));
     let of = call.on.steps.iter().try_fold(&call.on.of, follow)?;

@@ -1,4 +1,4 @@
-//! Which file of a crate imports which by a path.
+//! Which file of a crate imports which one by a path.
 //!
 //! A path (`crate::a::B`, `super::B`, `child::B`, or `a::B` after `use crate::a`) counts as an import of the
 //! file that defines `B`, however many `mod.rs` re-export it. A re-export by itself imports nothing. For
@@ -15,13 +15,13 @@ struct Module<'a> {
     file: &'a str,
     items: BTreeSet<&'a str>,
     uses: Vec<Use<'a>>,
-    /// The paths and the single names in its code, `use` left out.
+    /// The paths and the single names in its code, without `use`.
     paths: BTreeSet<Vec<&'a str>>,
-    /// Its tokens, without those of the modules in it.
+    /// Its tokens, without the modules in it.
     code: Vec<&'a str>,
 }
 
-/// One name that a `use` brings in; `*` for all of them.
+/// One name that a `use` imports; `*` for all.
 struct Use<'a> {
     name: &'a str,
     path: Vec<&'a str>,
@@ -43,7 +43,7 @@ enum Target<'a> {
 }
 
 impl<'a> Modules<'a> {
-    /// Of a crate's files: their text by their path below the directory of `lib.rs` or `main.rs`.
+    /// For a crate's files: their text by their path below the directory of `lib.rs` or `main.rs`.
     pub(crate) fn new(files: &'a Files) -> Modules<'a> {
         let has_lib = files.contains_key("lib.rs");
         let (mut modules, mut for_tests) = (Modules(BTreeMap::new()), BTreeSet::new());
@@ -105,7 +105,7 @@ impl<'a> Modules<'a> {
         self.0.insert(path, module);
     }
 
-    /// By paths alone.
+    /// By paths only.
     pub(crate) fn imports(&self) -> Imports<'a> {
         let mut imports = Imports::new();
         for (path, module) in &self.0 {
@@ -124,7 +124,7 @@ impl<'a> Modules<'a> {
         imports
     }
 
-    /// Each file with the paths that it names, `use` included; a keyword or a local name is a path of one.
+    /// Each file with the paths that it names, including `use`; keywords and local names count as paths.
     pub(crate) fn paths(&self) -> impl Iterator<Item = (&'a str, BTreeSet<&[&'a str]>)> {
         self.0.values().map(|module| {
             let used = module.uses.iter().map(|used| &used.path[..]);
@@ -137,7 +137,7 @@ impl<'a> Modules<'a> {
         self.0.iter().map(|(path, module)| (&path[..], module.file, &module.code[..]))
     }
 
-    /// The item that the whole of a path in `module` stands for.
+    /// The item that a whole path in `module` stands for.
     pub(crate) fn item(&self, module: &[&'a str], path: &[&'a str]) -> Option<Item<'a>> {
         let (name, before) = path.split_last()?;
         let Target::Module(inside) = self.resolve(module, before, 0)? else { return None };
@@ -147,7 +147,7 @@ impl<'a> Modules<'a> {
         }
     }
 
-    /// What a path in `module` stands for; `None` for what other crates define, and for local names.
+    /// What a path in `module` stands for; `None` for other crates' items, and for local names.
     fn resolve(&self, module: &[&'a str], path: &[&'a str], fuel: usize) -> Option<Target<'a>> {
         let mut at = Target::Module(module.to_vec());
         for (place, name) in path.iter().enumerate() {
@@ -166,7 +166,7 @@ impl<'a> Modules<'a> {
         Some(at)
     }
 
-    /// What `name` stands for in a module: a child, an item, or what a `use` brings in.
+    /// What `name` stands for in a module: a child, an item, or an import.
     fn lookup(&self, path: &[&'a str], name: &'a str, fuel: usize) -> Option<Target<'a>> {
         const FUEL: usize = 8; // `use` statements that may name each other
         let child = [path, &[name]].concat();

@@ -32,7 +32,7 @@ const DEPENDENCIES: [(&str, &[&str]); 14] = [
     ("sidebloom-harness", &["sidebloom"]),
 ];
 
-/// What the packages that others embed may pull in. Each name more is a wait for everybody.
+/// What embedded packages may depend on. Each further name makes everybody wait.
 const FOREIGN: [(&str, &[&str]); 2] = [
     ("sidebloom-filter", &["crc32fast", "getrandom", "libc", "siphasher", "thiserror", "xxhash-rust"]),
     (
@@ -72,7 +72,8 @@ fn lines(manifest: &str) -> impl Iterator<Item = (&str, &str)> {
 }
 
 /// The package that a line of a manifest depends on, as `name = …`, `name.workspace = …`,
-/// `x = { package = "name" }` or `[dependencies.name]`; of any target, for building too, but not for tests.
+/// `x = { package = "name" }` or `[dependencies.name]`; for any target, including build dependencies, but not
+/// for tests.
 fn dependency<'a>(section: &'a str, line: &'a str) -> Option<&'a str> {
     let kinds = ["dependencies", "build-dependencies"];
     let is_kind = |section: &str| {
@@ -129,8 +130,7 @@ fn packages_depend_on_lower_packages_only() {
     assert_eq!(violations(&manifests), [""; 0]);
 }
 
-/// The file that a line names by `path = "…"` or `include!("…")`, without `..`, seen from the root of the
-/// workspace.
+/// The file that a line names by `path = "…"` or `include!("…")`, without `..`, from the workspace's root.
 fn included(path: &str, line: &str) -> Option<String> {
     let named = ["path = \"", "include!(\""].iter().find_map(|start| line.split_once(start))?.1;
     Some(resolved(path, named.split('"').next()?))
@@ -147,7 +147,7 @@ fn package_of(path: &str) -> &str {
     }
 }
 
-/// Includes of the sources of another package. What tests share is for all.
+/// Includes of another package's sources. What tests share is for all.
 fn reaches(files: &Files) -> Vec<String> {
     let shared = |path: &str| path.starts_with("fixtures/") || path.contains("tests/support");
     let mut found = Vec::new();
@@ -162,8 +162,7 @@ fn reaches(files: &Files) -> Vec<String> {
     found
 }
 
-/// Cargo stops a package from naming what another one keeps private; `#[path]` and `include!` would get round
-/// that.
+/// Cargo keeps packages from naming private parts of others; `#[path]` and `include!` would bypass that.
 #[test]
 fn no_package_includes_the_sources_of_another() {
     let mut files = workspace("rs");

@@ -1,4 +1,4 @@
-//! Which modules of a crate each one may import, and where `unsafe` and I/O may stand.
+//! Which modules of a crate each one may import, and where `unsafe` and I/O are allowed.
 
 use crate::methods::imports;
 use crate::modules::Modules;
@@ -6,7 +6,7 @@ use crate::{Files, crates};
 
 /// What each module may import: every module of a lower rank. Siblings of one rank do not know each other.
 const RANKS: [(&str, &[&[&str]]); 2] = [
-    // The filters open no files. They need no ranks: no cycle among their files is order enough.
+    // The filters open no files. They need no ranks: without cycles among their files, the order is clear.
     ("crates/filter/src", &[]),
     (
         "src",
@@ -25,7 +25,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
         ],
     ),
 ];
-/// Every file of these crates that has unsafe code, and what for.
+/// Every file of these crates with unsafe code, and the reason.
 const UNSAFE_HOMES: [(&str, &str); 24] = [
     ("crates/filter/src/blocked/eights.rs", "SIMD loads"),
     ("crates/filter/src/blocked/entry.rs", "functions compiled for an instruction set"),
@@ -52,7 +52,7 @@ const UNSAFE_HOMES: [(&str, &str); 24] = [
     ("src/sync/short_lock.rs", "the clock of a thread's CPU time"),
     ("src/sidecar/verify.rs", "the promise that a published sidecar never changes"),
 ];
-/// What reads and writes files without the seam in `src/fs`.
+/// Files that read and write files without the seam in `src/fs`.
 const IO: [&[&str]; 6] = [
     &["std", "fs"],
     &["std", "os", "unix", "fs"],
@@ -62,7 +62,7 @@ const IO: [&[&str]; 6] = [
     &["OpenOptions"],
 ];
 
-/// What schedules threads without the seam in `src/sync/mod.rs`.
+/// Files that schedule threads without the seam in `src/sync/mod.rs`.
 const THREADS: [&[&str]; 7] = [
     &["std", "thread"],
     &["std", "time", "Instant"],
@@ -75,7 +75,7 @@ const THREADS: [&[&str]; 7] = [
 /// May use it: the seam itself, and what outlives the stores of a process.
 const UNSCHEDULED: [&str; 3] = ["src/sync", "src/fs/", "src/shards.rs"];
 
-/// What is wrong with a crate of the table, in words.
+/// The violations of a crate in the table, in words.
 fn violations(dir: &str, files: &Files) -> Vec<String> {
     let (modules, mut found) = (Modules::new(files), Vec::new());
     let ranks = RANKS.iter().find(|(crate_dir, _)| *crate_dir == dir).map_or(&[][..], |(_, ranks)| ranks);

@@ -1,7 +1,7 @@
 //! Rust source as tokens: without comments, literals and items under `#[cfg(test)]`.
 
 /// Identifiers, `::`, `#` and single punctuation marks, in order. Comments, lifetimes and literals are
-/// dropped, but not a number after a dot, which may be a field of a tuple.
+/// dropped, except a number after a dot, which may be a tuple field.
 pub(crate) fn tokens(text: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -94,7 +94,7 @@ fn char_or_lifetime(text: &str) -> usize {
     }
 }
 
-/// The index behind the token that closes the bracket at `open`.
+/// The index after the token that closes the bracket at `open`.
 pub(crate) fn closing(tokens: &[&str], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -110,7 +110,7 @@ pub(crate) fn closing(tokens: &[&str], open: usize) -> usize {
     tokens.len()
 }
 
-/// The index behind the `>` that closes the `<` at `open`, in a type.
+/// The index after the `>` that closes the `<` at `open`, in a type.
 pub(crate) fn closing_angle(tokens: &[&str], open: usize) -> usize {
     let mut depth = 0;
     for (at, token) in tokens.iter().enumerate().skip(open) {
@@ -145,8 +145,7 @@ pub(crate) fn split_by_comma<'t, 'a>(list: &'t [&'a str]) -> Vec<&'t [&'a str]> 
     parts
 }
 
-/// Whether a name or a path begins at `at`. A field, a method and a later part of a path do not; what follows
-/// `..` does.
+/// Whether a name or path begins at `at`. Fields, methods and later path parts do not; those after `..` do.
 pub(crate) fn begins_path(tokens: &[&str], at: usize) -> bool {
     tokens[at].starts_with(is_ident)
         && match tokens[..at] {
@@ -156,7 +155,7 @@ pub(crate) fn begins_path(tokens: &[&str], at: usize) -> bool {
         }
 }
 
-/// What is left of a file without its tests, and the names of the modules that it declares for tests only.
+/// The rest of a file without its tests, and the names of the modules declared only for tests.
 pub(crate) fn without_tests<'a>(tokens: &[&'a str]) -> (Vec<&'a str>, Vec<&'a str>) {
     let (mut code, mut test_modules, mut at) = (Vec::new(), Vec::new(), 0);
     while at < tokens.len() {
@@ -177,7 +176,7 @@ pub(crate) fn without_tests<'a>(tokens: &[&'a str]) -> (Vec<&'a str>, Vec<&'a st
     (code, test_modules)
 }
 
-/// The index behind the item, the field, the variant or the statement that begins at `start`.
+/// The index after the item, field, variant or statement that begins at `start`.
 fn item_end(tokens: &[&str], start: usize) -> usize {
     const ITEMS: [&str; 13] = [
         "pub",

@@ -8,13 +8,13 @@ use crate::{Files, resolved, workspace};
 
 const CHARACTERS_MAX: usize = 70;
 
-/// Which tests hold which rule.
+/// Which tests check which rule.
 const TABLE: &str = "tests/store/README.md";
-/// What a line that states a rule begins with, in docs/design.md and in the table.
+/// The prefix of a line that states a rule, in docs/design.md and in the table.
 const LISTED: &str = "- **";
 const TABULATED: &str = "| **";
 
-/// The functions under `#[test]` in a file, those in `proptest!` included.
+/// The functions under `#[test]` in a file, including `proptest!`.
 fn test_functions(text: &str) -> Vec<&str> {
     let tokens = tokens(text);
     let marks = (0..tokens.len()).filter(|at| tokens[*at..].starts_with(&["#", "[", "test", "]"]));
@@ -50,7 +50,7 @@ fn holds(text: &str, rule: &str) -> bool {
     test_functions(text).iter().any(|name| name.split('_').any(|part| part == rule))
 }
 
-/// What is wrong with the table of tests, in words.
+/// The errors of the table of tests, in words.
 fn violations(design: &str, table: &str, files: &Files) -> Vec<String> {
     let mut found = Vec::new();
     let (stated, tabulated) = (rules(design, LISTED), rules(table, TABULATED));

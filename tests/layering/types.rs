@@ -1,4 +1,4 @@
-//! Types as code writes them.
+//! Types as written in code.
 
 use crate::source::{closing, closing_angle, is_ident};
 
@@ -17,8 +17,8 @@ const POINTERS: [&str; 11] = [
     "ShortGuard",
 ];
 
-/// The path of the type that the tokens begin with, without references, `dyn`, `impl` and [`POINTERS`]. An
-/// `Option` or a `Mutex` is a type of its own. `None` for slices, tuples and functions.
+/// The path of the type at the start of the tokens, without references, `dyn`, `impl` and [`POINTERS`]. An
+/// `Option` or a `Mutex` is its own type. `None` for slices, tuples and functions.
 pub(crate) fn path_of_type<'a>(tokens: &[&'a str]) -> Option<Vec<&'a str>> {
     let start = tokens.iter().position(|token| !matches!(*token, "&" | "mut" | "dyn" | "impl" | ","))?;
     let path = path(&tokens[start..]);
@@ -30,14 +30,14 @@ pub(crate) fn path_of_type<'a>(tokens: &[&'a str]) -> Option<Vec<&'a str>> {
     }
 }
 
-/// The names of the path that the tokens begin with.
+/// The names in the path at the start of the tokens.
 pub(crate) fn path<'a>(tokens: &[&'a str]) -> Vec<&'a str> {
     let pairs = tokens.chunks(2).take_while(|pair| pair[0].starts_with(is_ident));
     let length = pairs.clone().take_while(|pair| pair.get(1) == Some(&"::")).count() + 1;
     pairs.take(length).map(|pair| pair[0]).collect()
 }
 
-/// The index behind the generic parameters at `at`, if there are any.
+/// The index after the generic parameters at `at`, if any.
 pub(crate) fn after_generics(tokens: &[&str], at: usize) -> usize {
     if tokens.get(at) == Some(&"<") { closing_angle(tokens, at) } else { at }
 }

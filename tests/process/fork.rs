@@ -1,5 +1,5 @@
-//! I13: a store belongs to the process that opened it. A forked process reads as of the fork. It writes
-//! nothing, removes nothing, unlocks nothing and waits for nobody.
+//! I13: a store belongs to the process that opened it. A forked process reads the state at the fork. It
+//! writes nothing, removes nothing, unlocks nothing and waits for nobody.
 
 use crate::support::{contents, eventually, fast_dir, tiny};
 use crate::{arguments_for, exclusive};
@@ -22,8 +22,8 @@ const LONGEST_SECONDS: u32 = 60;
 /// Forks this process and runs a part in the child. Returns once that has ended well.
 #[track_caller]
 fn in_child(part: impl FnOnce()) {
-    // SAFETY: the child uses memory, the store, and stderr for what it panics with. That a lock of the store
-    // may be held is what is tested.
+    // SAFETY: the child uses memory, the store, and stderr for its panics. That a lock of the store may be
+    // held is what is tested.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
         // SAFETY: always allowed.
@@ -83,7 +83,7 @@ fn refuses_all(db: &Db, dir: &Path) {
     assert!(db.stats().levels.len() < 8);
 }
 
-/// Children that end in each way, beside a parent that writes: by a drop, by a mere end, after reads, after
+/// Children that end in every way while the parent writes: by a drop, a plain exit, after reads, after
 /// refused writes.
 #[test]
 fn i13_a_child_that_drops_its_copy_leaves_the_lock_to_its_parent() {
@@ -118,8 +118,7 @@ fn i13_a_child_that_drops_its_copy_leaves_the_lock_to_its_parent() {
     }
 }
 
-/// Other threads of the parent hold the store's locks at the moment of the fork. They stay locked in the
-/// child.
+/// Other threads of the parent hold the store's locks at the fork. They stay locked in the child.
 #[test]
 fn prefork_children_read_while_their_parent_writes() {
     let _exclusive = exclusive();
@@ -136,7 +135,7 @@ fn prefork_children_read_while_their_parent_writes() {
         });
         for thread in 0..2 {
             let (db, stop) = (&db, &stop);
-            // The cache is smaller than what is read, so its locks are taken all the time.
+            // The cache is smaller than the data read, so its locks are taken all the time.
             scope.spawn(move || {
                 for i in (thread..).take_while(|_| !stop.load(Relaxed)) {
                     assert!(db.get(format!("k{}-{:03}", i % 4, i % 50)).unwrap().is_some());
@@ -153,7 +152,7 @@ fn prefork_children_read_while_their_parent_writes() {
                 in_child(|| {
                     let db = mine.take().unwrap();
                     for (segment, i) in (0..4).flat_map(|segment| (0..50).map(move |i| (segment, i))) {
-                        // The parent may have removed the file of a segment meanwhile, which is an error, and
+                        // The parent may have removed a segment's file since the fork, which is an error, and
                         // never another value.
                         match db.get(format!("k{segment}-{i:03}")) {
                             Ok(value) => assert_eq!(value.as_deref(), Some(&b"before"[..])),
@@ -187,7 +186,7 @@ fn i13_what_a_child_drops_stays_on_disk_for_its_parent() {
     let _exclusive = exclusive();
     let dir = fast_dir();
     let db = tiny().max_open_files(8).open(dir.path()).unwrap();
-    fill(&db, 16); // More than are open at a time.
+    fill(&db, 16); // More than are open at once.
     let (snapshot, files) = (db.snapshot(), db.file_set().unwrap());
     let mut held = Some((snapshot.clone(), snapshot.range(..), snapshot.cursor(), files, db.clone()));
     drop(snapshot);
@@ -227,7 +226,7 @@ fn i13_a_child_of_a_follower_releases_no_version() {
     assert_eq!(locks.lowest_held().unwrap(), None);
 }
 
-/// What its parent inserts, a child does not learn, so it must not deny it.
+/// A child does not learn what its parent inserts, so it must not deny it.
 #[test]
 fn a_child_of_a_guard_denies_no_key() {
     let _exclusive = exclusive();
@@ -253,7 +252,7 @@ fn a_child_of_a_guard_denies_no_key() {
     assert!(guard.contains("new").unwrap() && guard.contains("abba").unwrap());
 }
 
-/// A child that is forked while an ingest reads its rows does not touch the segments of the ingest.
+/// A child forked during an ingest does not touch the ingest's segments.
 #[test]
 fn i13_a_child_forked_by_an_ingests_rows_does_not_touch_its_segments() {
     let _exclusive = exclusive();
@@ -284,7 +283,7 @@ fn i13_a_child_forked_by_an_ingests_rows_does_not_touch_its_segments() {
     assert!(db.verify().unwrap().is_ok());
 }
 
-/// Not a test by itself: opens a store, forks, and ends. The child goes on, as a daemon does.
+/// Not a test by itself: opens a store, forks, and ends. The child continues, like a daemon.
 #[test]
 fn process_that_daemonises() {
     let Some(dir) = std::env::var_os(STORE) else { return };
@@ -305,7 +304,7 @@ fn process_that_daemonises() {
         drop(db);
         let db = loop {
             match tiny().open(&dir) {
-                Err(Error::Locked { .. }) => std::thread::yield_now(), // The parent has not quite ended.
+                Err(Error::Locked { .. }) => std::thread::yield_now(), // The parent has not ended yet.
                 opened => break opened.unwrap(),
             }
         };
@@ -325,7 +324,7 @@ fn a_daemon_opens_the_store_anew_once_its_copy_is_dropped() {
         .args(arguments_for(module_path!(), "process_that_daemonises"))
         .env(STORE, dir.path())
         .stdin(Stdio::null())
-        .output() // Until the daemon has ended, too: it has the pipe.
+        .output() // Also waits for the daemon, which has the pipe.
         .unwrap();
     let said = String::from_utf8_lossy(&output.stdout);
     assert!(said.contains("the daemon wrote"), "{said}{}", String::from_utf8_lossy(&output.stderr));

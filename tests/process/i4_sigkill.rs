@@ -1,5 +1,4 @@
-//! I4 on a real file system: a process killed at any moment loses nothing that it acknowledged, synced or
-//! not.
+//! I4 on a real file system: a process killed at any moment loses no acknowledged write, synced or not.
 
 use crate::support::{Rng, Sequence, fast_dir, tiny};
 use crate::{command_for, exclusive};
@@ -17,7 +16,7 @@ fn open(dir: &Path, durability: Durability) -> Db {
     tiny().memtable_bytes(16 << 10).durability(durability).open(dir).unwrap()
 }
 
-/// Starts this test binary again for one test, which writes to the store until the process is killed.
+/// Starts this test binary again for one test, which writes to the store until killed.
 fn spawn(test: &str, dir: &Path) -> Child {
     command_for(module_path!(), test).env(DIR, dir).stdout(Stdio::piped()).spawn().unwrap()
 }

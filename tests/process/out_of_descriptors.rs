@@ -23,7 +23,7 @@ fn none_left(kind: OpKind, after: u64, errno: Errno) -> Fault {
     Fault { forever: true, ..Fault::once(kind, after).with(errno) }
 }
 
-/// A store of a thousand segments works in a process that is limited to 64 descriptors.
+/// A store of a thousand segments works in a process limited to 64 descriptors.
 #[test]
 fn i12_a_store_of_a_thousand_segments_works_with_64_descriptors() {
     let _exclusive = exclusive();
@@ -48,7 +48,7 @@ fn i12_a_store_of_a_thousand_segments_works_with_64_descriptors() {
 #[test]
 fn child_with_few_descriptors() {
     let Some(store) = std::env::var_os(STORE_OF_CHILD).map(PathBuf::from) else { return };
-    // With the default of 512 open files, of which there are far fewer.
+    // With the default of 512 open files, far more than there are.
     let db = tiny().open(&store).unwrap();
     let mut expected: Contents = (0..ROWS).map(row).collect();
     for (key, value) in &expected {
@@ -91,7 +91,7 @@ fn a_read_that_finds_no_descriptor_is_an_error_and_the_next_one_works() {
     }
 }
 
-/// A write that finds no descriptor for the next log is refused, and may be repeated.
+/// A write that finds no descriptor for the next log is refused, and can be repeated.
 #[test]
 fn a_write_without_a_descriptor_for_the_next_log_may_be_repeated() {
     let fs = SimFs::new();
@@ -112,7 +112,7 @@ fn a_write_without_a_descriptor_for_the_next_log_may_be_repeated() {
     db.sync().unwrap();
     assert_eq!(contents(&db), expected);
     fs.heal();
-    // The log is there, its name not durable.
+    // The log exists, but its name is not durable.
     fs.fail(Fault::once(OpKind::SyncDir, 0).with(Errno::TooManyFiles));
     assert!(db.put(row(n).0, row(n).1).unwrap_err().is_out_of_descriptors());
     for n in n..n + 30 {
@@ -146,7 +146,7 @@ fn background_work_that_finds_no_descriptor_waits_for_one() {
         db.put(b"meanwhile", b"written").unwrap();
         let segments =
             |fs: &SimFs| fs.files().iter().filter(|f| f.to_string_lossy().contains(".segment")).count();
-        assert!(segments(&fs) <= 1, "attempts that failed leave nothing behind: {:?}", fs.files());
+        assert!(segments(&fs) <= 1, "failed attempts leave no segments: {:?}", fs.files());
         fs.heal();
         promptly("the flush", move || flushing.join().unwrap().unwrap());
         assert_eq!(segments(&fs), 1);

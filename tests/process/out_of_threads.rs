@@ -1,4 +1,4 @@
-//! An opening that gets only some of its threads leaves none behind: they would go on in a store that nobody
+//! An opening that gets only some of its threads leaves none running: they would work in a store that nobody
 //! has open or locked.
 
 use crate::support::{contents, eventually, fast_dir, tiny};
@@ -14,7 +14,7 @@ fn threads() -> usize {
     std::fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// An opening that cannot start all threads ends those that it has started.
+/// An opening that cannot start all threads stops those that it started.
 #[test]
 fn an_opening_that_cannot_start_all_threads_ends_those_it_has_started() {
     let _exclusive = exclusive();
@@ -22,7 +22,7 @@ fn an_opening_that_cannot_start_all_threads_ends_those_it_has_started() {
     let db = tiny().open(dir.path()).unwrap();
     db.put("a", "1").unwrap();
     drop(db);
-    // Each thread takes a quarter of the address space or so.
+    // Each thread takes about a quarter of the address space.
     let child = Command::new("sh")
         .args(["-c", "ulimit -v 4000000 && exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
@@ -43,8 +43,8 @@ fn child_with_few_threads() {
     let error = tiny().background_threads(8).open(&store).map(drop).unwrap_err();
     assert!(matches!(&error, Error::Io { .. }) && error.to_string().contains("start a thread"), "{error}");
     eventually("the threads end", || threads() == before);
-    // Followers have two threads, so one of these openings gets one of them, or a reader of one thread comes
-    // before.
+    // Followers have two threads, so one of these openings gets only one of them, unless a reader with one
+    // thread comes before.
     for readers in 0..2 {
         let read_only = (0..readers).map(|_| Options::new().read_only(true).open(&store).unwrap());
         let mut open: Vec<_> = read_only.collect();

@@ -74,8 +74,7 @@ impl Drop for SetAtEnd<'_> {
     }
 }
 
-/// Reads in several threads while every sidecar is truncated to `left` bytes; with `warm`, after all were
-/// verified.
+/// Reads in several threads while sidecars are truncated to `left` bytes; with `warm`, after verification.
 fn cut_under_readers(warm: bool, left: u64) {
     let dir = fast_dir();
     let expected = filled(dir.path());
@@ -102,7 +101,7 @@ fn cut_under_readers(warm: bool, left: u64) {
         let _stop = SetAtEnd(&stop);
         sidecars.iter().for_each(|path| truncate(path, left));
         let is_longer = |path: &PathBuf| path.metadata().is_ok_and(|found| found.len() > left);
-        eventually("every sidecar is written anew", || sidecars.iter().all(is_longer));
+        eventually("every sidecar is rewritten", || sidecars.iter().all(is_longer));
         eventually("every sidecar answers again", || filters(&db) == segments(&db));
     });
     assert_eq!(db.stats().filters_unavailable as usize, sidecars.len(), "each is counted once");
@@ -112,7 +111,7 @@ fn cut_under_readers(warm: bool, left: u64) {
     assert!(db.stats().filter_negatives > before, "the rebuilt filters answer");
 }
 
-/// Sidecars that are cut under readers are rebuilt, and every answer is right, when SIGBUS is caught.
+/// Sidecars truncated during reads are rebuilt, and every answer is right, when SIGBUS is caught.
 #[test]
 fn sidecars_cut_under_readers_are_rebuilt_when_sigbus_is_caught() {
     assert_ends_well(in_child("sidecars_cut_under_readers_are_rebuilt_when_sigbus_is_caught", || {
@@ -124,7 +123,7 @@ fn sidecars_cut_under_readers_are_rebuilt_when_sigbus_is_caught() {
     }));
 }
 
-/// Sidecars that are cut before they are verified are rebuilt when SIGBUS is caught.
+/// Sidecars truncated before they are verified are rebuilt when SIGBUS is caught.
 #[test]
 fn sidecars_cut_before_verification_are_rebuilt_when_sigbus_is_caught() {
     assert_ends_well(in_child("sidecars_cut_before_verification_are_rebuilt_when_sigbus_is_caught", || {
@@ -145,7 +144,7 @@ fn touch_cut_sidecars(residency: Residency) {
     expected.keys().for_each(|key| assert!(db.get(key).unwrap().is_some()));
 }
 
-/// A sidecar that is cut kills the process unless SIGBUS is caught, as the documentation says.
+/// A truncated sidecar kills the process unless SIGBUS is caught, as documented.
 #[test]
 fn a_cut_sidecar_kills_the_process_unless_sigbus_is_caught() {
     assert_dies_of_sigbus(in_child("a_cut_sidecar_kills_the_process_unless_sigbus_is_caught", || {
@@ -160,7 +159,7 @@ fn a_pinned_sidecar_that_is_cut_does_not_matter() {
     }));
 }
 
-/// Touches a map that is not the store's and whose file was truncated.
+/// Touches a map of a truncated file that is not the store's.
 fn fault_elsewhere() {
     let file = tempfile::tempfile().unwrap();
     file.set_len(4096).unwrap();
@@ -230,7 +229,7 @@ fn a_fault_elsewhere_kills_as_ever_when_nobody_handles_it() {
     }));
 }
 
-/// An ignored signal that is sent stays ignored, and a fault kills all the same.
+/// An ignored signal stays ignored when sent, but a fault still kills.
 #[test]
 fn an_ignored_signal_stays_ignored_and_a_fault_kills_all_the_same() {
     let name = "an_ignored_signal_stays_ignored_and_a_fault_kills_all_the_same";

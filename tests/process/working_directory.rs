@@ -1,4 +1,4 @@
-//! I13: a store that was opened by a relative path stays where it is when the working directory changes.
+//! I13: a store opened by a relative path stays where it is when the working directory changes.
 
 use crate::support::{STORE, Sequence, assert_holds, fast_dir, tiny};
 use crate::{assert_ran, command_for, exclusive};
@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 const DIR: &str = "SIDEBLOOM_TEST_WORKING_DIRECTORIES";
 
-/// In a process of its own, because all threads of a process share its working directory.
+/// In its own process, because all threads of a process share its working directory.
 #[test]
 fn i13_a_relative_path_stays_put_when_the_working_directory_changes() {
     let dir = fast_dir();

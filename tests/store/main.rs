@@ -1,6 +1,6 @@
-//! Tests of the store through its public interface, in one binary: each binary links everything anew.
+//! Tests of the store through its public interface, in one binary, since each binary links everything again.
 //! `cargo test --test store durability::` runs one folder, `cargo test --test store i4_crash` one module.
-//! README.md says which tests hold which rule of the design.
+//! README.md says which tests check which rule of the design.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

@@ -4,8 +4,7 @@
 //! - Disks write sectors of 512 bytes whole and in any order. Each sector of a file has its state after one
 //!   of the appends that touched it, or before all of them; bytes that it did not have by then are zeros. The
 //!   file ends after the last sector that survived, or later (the new length survived, the bytes did not).
-//! - A change of names survives as a whole or not at all. A directory whose name is lost takes its contents
-//!   with it.
+//! - A change of names survives as a whole or not at all. A directory loses its contents with its name.
 
 use super::disk::{Contents, Disk, File, NameOp, Tree};
 use super::rng::Rng;
@@ -19,8 +18,7 @@ pub enum Crash {
     /// The process is killed. Everything that it wrote survives, but a later power cut can still lose what
     /// was not synced.
     Kill,
-    /// Power is lost on a disk that writes in order: a prefix of every file and of the changes of names
-    /// survives.
+    /// Power is lost on a disk that writes in order: prefixes of files and of name changes survive.
     PowerOrdered,
     /// Power is lost, and any part of what was not synced may survive.
     Power,

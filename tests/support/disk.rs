@@ -40,12 +40,11 @@ impl Tree {
 #[derive(Debug)]
 pub struct File {
     contents: Mutex<Contents>,
-    /// Tells files that exist at the same time apart. As on real disks, a new file gets the number of one
-    /// that is gone.
+    /// Distinguishes existing files. As on real disks, a new file reuses the number of a removed one.
     pub number: u64,
 }
 
-/// The numbers of files that are gone, and how many there are in all.
+/// The numbers of removed files, and how many there are in total.
 static NUMBERS: Mutex<(Vec<u64>, u64)> = Mutex::new((Vec::new(), 0));
 
 impl File {
@@ -58,7 +57,7 @@ impl File {
         File { contents: Mutex::new(contents), number }
     }
 
-    /// Ignores poisoning: after a test has panicked, guards that are dropped must not panic again.
+    /// Ignores poisoning: after a test has panicked, dropped guards must not panic again.
     pub fn contents(&self) -> MutexGuard<'_, Contents> {
         self.contents.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,7 +73,7 @@ impl Drop for File {
 #[derive(Debug, Clone, Default)]
 pub struct Contents {
     pub bytes: Arc<Vec<u8>>,
-    /// Zeros after them.
+    /// Zeros after the bytes.
     pub hole: u64,
     /// The number of durable bytes.
     pub synced: usize,
@@ -162,20 +161,19 @@ pub enum Holder {
 pub struct Disk {
     /// The names that processes see.
     pub names: Tree,
-    /// The names after a power cut that loses everything in `pending`. May still include the contents of lost
-    /// directories.
+    /// The names after a power cut that loses all of `pending`. May have contents of lost directories.
     pub durable: Tree,
     pub pending: Vec<NameOp>,
     /// By the numbers of the locked files, which their guards keep.
     pub locks: BTreeMap<u64, Holder>,
-    /// Numbers of lock files, openings of them, and the versions that these hold.
+    /// Numbers of lock files, their openings, and the versions that these hold.
     pub held_versions: BTreeSet<(u64, u64, u64)>,
-    /// Where the directories are now that somebody has a handle of.
+    /// The current paths of directories with open handles.
     pub handles: BTreeMap<u64, PathBuf>,
     /// The time of directories: how often any name has changed, or the clock's seconds in nanoseconds.
     pub names_changed: u64,
     pub has_coarse_times: bool,
-    /// A name that listings leave out.
+    /// A name that listings omit.
     pub unlisted: Option<String>,
     pub faults: Vec<Fault>,
     /// The planned failures that occurred, in order.
@@ -184,7 +182,7 @@ pub struct Disk {
     pub written_again: Vec<PathBuf>,
     /// Unreadable bytes of files.
     pub unreadable: Vec<(PathBuf, Range<u64>)>,
-    /// Kinds of operations that wait.
+    /// Held kinds of operations.
     pub held: Vec<OpKind>,
     /// A thread's name, and how many reads it may do before it waits.
     pub metered: Option<(String, u64)>,
@@ -193,7 +191,7 @@ pub struct Disk {
     pub ops: u64,
     pub ops_by_kind: BTreeMap<OpKind, u64>,
     pub writes: u64,
-    /// Appends to files with the name of a manifest, without temporary ones.
+    /// Appends to manifests, without temporary ones.
     pub publications: u64,
     /// The last writing operations, with their numbers.
     pub log: VecDeque<(u64, OpKind, PathBuf)>,

@@ -1,4 +1,4 @@
-//! What planned failures hit, and which operations there were for them to hit.
+//! What planned failures hit, and how many operations there were to hit.
 
 use super::faults::{OpKind, Strike};
 use super::sim_fs::SimFs;
@@ -15,7 +15,7 @@ impl SimFs {
         !self.disk().strikes.is_empty()
     }
 
-    /// The files that were appended to or synced although one of these had failed before.
+    /// The files that were appended to or synced after such an operation had failed on them.
     pub fn written_again(&self) -> Vec<PathBuf> {
         self.disk().written_again.clone()
     }

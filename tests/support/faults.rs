@@ -139,8 +139,7 @@ impl Fault {
         Fault { kind: Some(kind), forever: false, ..Fault::stop(after) }
     }
 
-    /// Every write fails with EIO after `after` successful ones, which leaves the disk as it is when power is
-    /// lost.
+    /// Every write fails with EIO after `after` successful ones, which leaves the disk as a power loss does.
     pub fn stop(after: u64) -> Self {
         let (errno, only, spreads_to) = (Errno::Io, None, &[]);
         Fault { kind: None, after, forever: true, errno, short: false, times: 1, only, spreads_to }
@@ -156,7 +155,7 @@ impl Fault {
         Fault { short: true, ..self }
     }
 
-    /// What fails from the first failure of this fault on. A fault spreads once.
+    /// The operations that fail once this fault has occurred. A fault spreads once.
     pub(super) fn spread(&mut self) -> impl Iterator<Item = Fault> + use<> {
         let fault = Fault { after: 0, forever: true, only: None, ..*self };
         let kinds = std::mem::take(&mut self.spreads_to);

@@ -13,7 +13,7 @@ pub fn files_with(dir: &Path, ending: &str) -> Vec<PathBuf> {
     paths
 }
 
-/// A file's identity, time and contents: what a rewrite would change.
+/// A file's identity, time and contents: everything that a rewrite would change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fingerprint {
     /// The inode.

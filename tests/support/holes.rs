@@ -11,8 +11,7 @@ impl Contents {
         (self.bytes.len() as u64).saturating_add(self.hole)
     }
 
-    /// The bytes of a part of the file: those that it has, of which the first is at `offset`, and zeros in
-    /// the hole.
+    /// The bytes of a part of the file: existing bytes, which begin at `offset`, and zeros in the hole.
     pub fn copy_to(&self, buf: &mut [u8], offset: u64) -> usize {
         let start = usize::try_from(offset).unwrap_or(usize::MAX);
         let found = self.bytes.get(start..).unwrap_or_default();
@@ -27,7 +26,7 @@ impl Contents {
 }
 
 impl SimFs {
-    /// Makes a file longer without more bytes. It must exist, and nobody may append to it.
+    /// Makes a file longer without writing bytes. It must exist, and nobody may append to it.
     pub fn lengthen(&self, path: impl AsRef<Path>, len: u64) {
         let Some(bytes) = self.read(&path) else { return };
         let hole = len.saturating_sub(bytes.len() as u64);

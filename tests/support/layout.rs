@@ -1,5 +1,5 @@
-//! The blocks of a segment and the keys that they cover, read independently of the engine, from the format's
-//! description alone (`src/segment/format.rs`). The rows of compressed blocks are left out.
+//! The blocks of a segment and the keys that they cover, parsed independently of the engine, from the
+//! format's description alone (`src/segment/format.rs`). The rows of compressed blocks are left out.
 
 use std::ops::Range;
 
@@ -132,8 +132,7 @@ fn ranges(segment: &[u8], bytes: Range<usize>) -> Part {
     }
     let (first, (last, seq)) = (steps[0].0.clone(), steps.pop().unwrap());
     let up_to = if seq == 0 { last } else { vec![0xff; 64 << 10] };
-    // The bound is exclusive, and no key is just before the first one. One that is a little too small does no
-    // harm.
+    // The bound is exclusive, and no key is just before the first one. A slightly smaller one does no harm.
     let after = first.split_last().map(|(_, shorter)| shorter.to_vec());
     Part { bytes, after, up_to, rows: Vec::new() }
 }

@@ -35,8 +35,7 @@ pub use test_length::sized;
 pub use warnings::*;
 pub use watch::Moment;
 
-/// A directory for stores in tests that are not about durability: in memory if possible, where an fsync costs
-/// nothing.
+/// A directory for tests not about durability: in memory if possible, where an fsync costs nothing.
 pub fn fast_dir() -> tempfile::TempDir {
     let memory = std::path::Path::new("/dev/shm");
     if memory.is_dir() { tempfile::tempdir_in(memory) } else { tempfile::tempdir() }.unwrap()

@@ -1,5 +1,4 @@
-//! A small deterministic random number generator (splitmix64), so that a seed is all that a failure report
-//! needs.
+//! A small deterministic random number generator (splitmix64), so that a seed suffices in a failure report.
 
 /// The generator.
 #[derive(Debug, Clone)]

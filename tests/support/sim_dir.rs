@@ -1,4 +1,4 @@
-//! Handles of directories on a simulated disk, and directories that are moved.
+//! Handles of directories on a simulated disk, and moved directories.
 
 use super::disk::{Disk, NameOp, Tree};
 use super::faults::OpKind;
@@ -19,7 +19,7 @@ pub struct SimDir(Arc<Handle>);
 #[derive(Debug)]
 struct Handle {
     fs: SimFs,
-    /// Where it was when it was opened.
+    /// Its path when it was opened.
     path: PathBuf,
     number: u64,
     outside: Option<SimDir>,
@@ -57,7 +57,7 @@ impl SimDir {
         operation(&self.0.fs)
     }
 
-    /// Where a path leads now.
+    /// The current target of a path.
     fn now(&self, path: &Path) -> PathBuf {
         let Handle { fs, path: from, number, outside } = &*self.0;
         match (path.strip_prefix(from), outside) {
@@ -72,7 +72,7 @@ impl SimDir {
 }
 
 impl SimFs {
-    /// Moves a directory that exists to a path that does not, durably at once. Handles go with it.
+    /// Moves an existing directory to a free path, durably at once. Handles follow it.
     pub fn move_dir(&self, from: impl AsRef<Path>, to: impl AsRef<Path>) {
         let (from, to) = (from.as_ref(), to.as_ref());
         let _alone = self.0.moving.write().unwrap_or_else(PoisonError::into_inner);
@@ -87,7 +87,7 @@ impl SimFs {
 }
 
 impl Disk {
-    /// Gives files, directories and handles other paths.
+    /// Changes the paths of files, directories and handles.
     fn relocate(&mut self, moved: impl Fn(&Path) -> PathBuf) {
         for Tree { files, dirs } in [&mut self.names, &mut self.durable] {
             *files = std::mem::take(files).into_iter().map(|(path, file)| (moved(&path), file)).collect();
@@ -107,7 +107,7 @@ impl Disk {
         self.names_changed += 1;
     }
 
-    /// Handles of a directory that was removed lead nowhere, whatever is created in its place.
+    /// Handles of a removed directory lead nowhere, whatever is created in its place.
     pub fn lose(&mut self, dir: &Path) {
         for place in self.handles.values_mut().filter(|place| *place == dir) {
             *place = Path::new("(removed)").join(&*place);

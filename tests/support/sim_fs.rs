@@ -23,8 +23,7 @@ pub struct SimFs(pub(super) Arc<Shared>);
 
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    /// Held while a directory is moved, and for reading by whoever has a handle of one and is about to use
-    /// it.
+    /// Held while a directory is moved; held for reading by anyone about to use a handle of one.
     pub moving: RwLock<()>,
     pub disk: Mutex<Disk>,
     pub released: Condvar,
@@ -81,7 +80,7 @@ impl SimFs {
         self.disk().has_coarse_times = true;
     }
 
-    /// Leaves this name out of listings, as tmpfs does if it is replaced meanwhile.
+    /// Leaves this name out of listings, as tmpfs does while a name is being replaced.
     pub fn leave_out(&self, name: &str) {
         self.disk().unlisted = Some(name.to_owned());
     }

@@ -1,4 +1,4 @@
-//! Locks that are held on a simulated disk.
+//! Locks held on a simulated disk.
 
 use super::disk::{File, Holder};
 use super::faults::OpKind;
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Tells the openings of [`VersionLocks`] apart.
+/// Distinguishes the openings of [`VersionLocks`].
 static OPENINGS: AtomicU64 = AtomicU64::new(0);
 
 /// Versions that one opening of a lock file holds.

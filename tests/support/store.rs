@@ -1,5 +1,4 @@
-//! Stores for tests: small enough that a few writes keep flush and compaction busy, on a real or a simulated
-//! disk.
+//! Stores so small that a few writes keep flush and compaction busy, on a real or a simulated disk.
 
 use super::rng::Rng;
 use super::sim_fs::SimFs;
@@ -37,7 +36,7 @@ pub fn fill_deep(db: &Db, seed: u64) -> Contents {
     let mut rng = Rng::new(seed);
     let mut expected = Contents::new();
     for i in 0..20_000u64 {
-        // Threads that happen to compact everything into one level get more to do.
+        // Continue if the threads happened to compact everything into one level.
         if i >= 9000 && i % 500 == 0 && is_deep_at_rest(db) {
             return expected;
         }
@@ -63,8 +62,7 @@ fn is_deep_at_rest(db: &Db) -> bool {
     levels.len() >= 3 && levels.iter().filter(|level| level.segments > 0).count() >= 2
 }
 
-/// Checks every kind of read against `expected`, which must be the whole contents, and looks up some missing
-/// keys.
+/// Checks every kind of read against `expected`, the whole contents, and looks up missing keys.
 pub fn assert_holds(db: &Db, expected: &Contents) {
     assert_eq!(&contents(db), expected, "forwards");
     let backwards: Contents = db.iter().rev().map(|kv| kv.map(|(k, v)| (k, v.to_vec())).unwrap()).collect();
@@ -154,7 +152,7 @@ impl Sequence {
         contents
     }
 
-    /// How many batches the store has. Checks that its contents are exactly those of that many first batches.
+    /// How many batches the store has. Checks that its contents are exactly these first batches.
     #[track_caller]
     pub fn prefix_of(self, db: &Db) -> u64 {
         let found = contents(db);

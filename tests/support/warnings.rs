@@ -1,4 +1,4 @@
-//! Counts the warnings that this process logs, by the file that they name: a subscriber as small as can be.
+//! Counts the warnings that this process logs, by the file that they name, with a minimal subscriber.
 
 use std::collections::BTreeMap;
 use std::fmt::Debug;
@@ -9,8 +9,7 @@ use tracing::{Event, Level, Metadata, Subscriber, span};
 
 static BY_FILE: Mutex<BTreeMap<String, usize>> = Mutex::new(BTreeMap::new());
 
-/// From now on warnings are counted. Idempotent; one for the whole process, since the threads of a store warn
-/// too.
+/// Counts warnings from now on. Idempotent, and for the whole process, since the threads of a store warn too.
 pub fn count_warnings() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| tracing::subscriber::set_global_default(Counter).unwrap());

@@ -1,4 +1,4 @@
-//! Watching a simulated disk: somebody sees each writing operation, just before it takes effect.
+//! Watches a simulated disk: a function sees each writing operation just before it takes effect.
 
 use super::crash::Crash;
 use super::disk::Disk;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, Mutex, OnceLock};
 
-/// A disk just before an operation. No other operation takes effect meanwhile.
+/// A disk just before an operation. No other operation takes effect at the same time.
 #[derive(Debug)]
 pub struct Moment<'a> {
     pub kind: OpKind,
@@ -51,8 +51,7 @@ impl SimFs {
     }
 
     /// Lets the threads with this name do this many reads from now on. Their next read then waits for the
-    /// next call. Other operations do not wait, because a thread that writes may hold a lock that others
-    /// need.
+    /// next call. Other operations do not wait, because a writing thread may hold a lock that others need.
     pub fn meter(&self, thread: &str, reads: u64) {
         self.disk().metered = Some((thread.to_owned(), reads));
         self.0.released.notify_all();

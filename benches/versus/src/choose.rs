@@ -1,5 +1,4 @@
-//! `versus settings`: measures RocksDB with each of its settings for lookups, and records the fastest for the
-//! other commands.
+//! `versus settings`: measures RocksDB's settings for lookups, and records the fastest for other commands.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -27,10 +26,10 @@ const FOUND: &str = "readrandom";
 /// Measure RocksDB's caches and filter layouts, and record the fastest for `run` and `sweep`
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directory for the stores during the run
+    /// Directory for the stores during the measurement
     #[arg(long, value_name = "DIR")]
     stores: PathBuf,
-    /// File for the record. Build again to use it
+    /// File for the record; build again to use it
     #[arg(long, value_name = "FILE", default_value = concat!(env!("CARGO_MANIFEST_DIR"), "/records/rocksdb.json"))]
     record: PathBuf,
     /// How often each workload runs with each choice

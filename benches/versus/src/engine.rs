@@ -23,7 +23,7 @@ pub trait Engine: Send + Sync {
         Ok(())
     }
 
-    /// Skips rows from `from` on in the engine's own way, then calls `row` with each row, in key order, until
+    /// Skips rows from `from` on in the engine's own way, then calls `row` with each row in key order, until
     /// it returns false.
     fn scan(&self, from: &[u8], skip: usize, row: &mut dyn FnMut(&[u8], &[u8]) -> bool) -> Result<()>;
 

@@ -1,4 +1,4 @@
-//! Errors end a run, so their text is all that matters.
+//! Errors end the program, so only their text matters.
 
 /// Any error, as the text that the user sees.
 pub type Result<T, E = Box<dyn std::error::Error + Send + Sync>> = std::result::Result<T, E>;

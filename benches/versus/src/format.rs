@@ -50,7 +50,7 @@ pub fn times(ratio: f64) -> String {
     format!("{} ×", number(ratio))
 }
 
-/// What stands for a figure that was not measured.
+/// The placeholder for a figure that was not measured.
 pub const DASH: &str = "–";
 
 /// The text of a figure, or a dash if there is none.
@@ -58,7 +58,7 @@ pub fn shown(figure: Option<f64>, show: fn(f64) -> String) -> String {
     figure.map_or(DASH.to_owned(), show)
 }
 
-/// The least and the greatest of the figures, or a dash if there are none.
+/// The minimum and maximum of the figures, or a dash if there are none.
 pub fn range(figures: &[f64], show: fn(f64) -> String) -> String {
     let extreme = |of: fn(f64, f64) -> f64| figures.iter().copied().reduce(of);
     let ends = extreme(f64::min).zip(extreme(f64::max));

@@ -20,7 +20,7 @@ const SEED: u64 = 1;
 /// Measure a guard in front of RocksDB: a table on the terminal, all figures in DIR/guard.json
 #[derive(clap::Args)]
 pub struct Args {
-    /// Directory for the figures, and for the databases during the run
+    /// Directory for the figures, and for the databases while measuring
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
     /// Keys in the database
@@ -37,7 +37,7 @@ pub struct Args {
     rounds: u64,
 }
 
-/// The figures of one way to look up keys.
+/// The figures of one lookup method.
 #[derive(Debug, Serialize)]
 struct LookupFigures {
     name: &'static str,

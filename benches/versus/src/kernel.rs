@@ -15,11 +15,9 @@ pub struct ResourceCounters {
     pub read_bytes: u64,
     /// Bytes that this process dirtied (`write_bytes` in /proc/self/io).
     pub write_bytes: u64,
-    /// Reads completed by the disk for the whole machine (/proc/diskstats); `None` if the file system has no
-    /// device.
+    /// The disk's completed reads, machine-wide (/proc/diskstats); `None` if the file system has no device.
     pub device_reads: Option<u64>,
-    /// Accesses to mapped pages that had to wait for the disk (`majflt` in /proc/self/stat). The disk counts
-    /// their reads too.
+    /// Accesses to mapped pages that wait for the disk (`majflt` in /proc/self/stat). Counted as reads too.
     pub major_faults: u64,
     /// CPU time of all threads of this process, in nanoseconds.
     pub cpu_ns: u64,
@@ -116,7 +114,7 @@ pub fn is_memory(dir: &Path) -> bool {
 }
 
 /// Writes these files back and drops them from the page cache. If pages stay, because they are mapped or
-/// dirty, drops the whole page cache, if this process is allowed to.
+/// dirty, drops the whole page cache, if permitted.
 pub fn drop_page_cache(files: &[PathBuf]) -> io::Result<()> {
     write_back(files)?; // Only clean pages can be dropped.
     for file in files {
@@ -159,8 +157,7 @@ pub fn cached_share(files: &[PathBuf]) -> io::Result<f64> {
 
 fn cached_pages(file: &fs::File, bytes: usize) -> io::Result<Vec<u8>> {
     let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
-    // SAFETY: a new read-only mapping of the whole file, at an address that the kernel chooses. Nothing reads
-    // through it.
+    // SAFETY: a new read-only mapping of the whole file, placed by the kernel. Nothing reads through it.
     let map = unsafe {
         libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
     };

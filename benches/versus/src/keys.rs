@@ -1,9 +1,7 @@
-//! The keys and values of every workload. Each follows from an index and the seed, so every answer can be
-//! checked.
+//! The keys and values of every workload. Index and seed determine them, so every answer can be checked.
 //!
-//! Key number `i` is the decimal form of a 64-bit permutation of `2 i`, and missing key number `i` that of
-//! `2 i + 1`. Missing keys are therefore as long as present keys, spread evenly among them, and never equal
-//! to one.
+//! Present key `i` is the decimal form of a 64-bit permutation of `2 i`, missing key `i` of `2 i + 1`. So
+//! missing keys are as long as present keys, spread evenly among them, and never equal to one.
 
 /// Minimum key length: one letter and 20 digits.
 pub const MIN_KEY_BYTES: usize = 21;
@@ -30,7 +28,7 @@ pub enum KeyPresence {
     Outside,
 }
 
-/// Generates the keys of a run.
+/// Generates the keys of an execution.
 #[derive(Debug, Clone)]
 pub struct KeyGenerator {
     key_bytes: usize,
@@ -71,8 +69,7 @@ impl KeyGenerator {
     }
 }
 
-/// Generates values: index and generation, then bytes that follow from both. Half of the bytes are zeros, so
-/// that values compress.
+/// Generates values: index and generation, then bytes derived from both. Half are zeros, so values compress.
 #[derive(Debug)]
 pub struct ValueGenerator {
     value_bytes: usize,
@@ -99,7 +96,7 @@ impl ValueGenerator {
         value.extend_from_slice(self.filling(index, generation));
     }
 
-    /// The generation of a value of this index; `None` if the bytes are no such value.
+    /// The generation of a value of this index; `None` if the bytes are not such a value.
     pub fn generation(&self, index: u64, value: &[u8]) -> Option<u64> {
         let (found, generation) = header(value)?;
         let whole = found == index

@@ -144,11 +144,11 @@ fn candidates(mounts: &str, own_groups: &str) -> Vec<CgroupParent> {
         let dirs = std::iter::once(PathBuf::from(point)).chain(own);
         found.extend(dirs.map(|dir| CgroupParent { dir, version }));
     }
-    // If both versions are mounted, memory belongs to one of them. `enable` checks whether it is version 2.
+    // If both versions are mounted, one has the controller. `enable` checks whether it is version 2.
     found
 }
 
-/// Removes the groups of runs that were killed.
+/// Removes the groups of killed executions.
 fn remove_stale(home: &Path) {
     for entry in fs::read_dir(home).into_iter().flatten().flatten() {
         let name = entry.file_name();

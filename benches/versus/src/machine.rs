@@ -1,4 +1,4 @@
-//! The machine that a run was measured on.
+//! The machine that the figures were measured on.
 
 use crate::format;
 use serde::{Deserialize, Serialize};
@@ -20,7 +20,7 @@ pub struct Machine {
     pub file_system: String,
     /// Version of rustc.
     pub rustc: String,
-    /// Load average over the minute before the run.
+    /// Load average over the minute before the measurement.
     pub load_average: String,
 }
 

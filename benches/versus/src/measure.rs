@@ -1,8 +1,8 @@
 //! Makes the calls of a workload, times them, and checks the answers.
 //!
 //! Calls are generated, made and checked in chunks, so that only the calls are timed. Most chunks are timed
-//! as a whole, which gives mean and throughput without the clock's 25 ns. In the others each call is timed,
-//! which gives the percentiles.
+//! as a whole, which gives mean and throughput without the clock's 25 ns. In the other chunks each call is
+//! timed, which gives the percentiles.
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -12,7 +12,7 @@ use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
 const CHUNK: u64 = 64;
-/// With many chunks, one in this many has each of its calls timed. With few, all have.
+/// With many chunks, one in this many times each of its calls. With few, all do.
 const DETAILED_EVERY: u64 = 4;
 const MANY_CHUNKS: u64 = 64;
 

@@ -5,7 +5,7 @@ use crate::format::{bytes, count, nanos, number, shown};
 use crate::results::BenchRecord;
 use crate::task::WorkerOutcome;
 
-/// Figures within this share of each other are level: rounds differ by as much.
+/// Figures within this share of each other count as level: rounds differ by as much.
 const LEVEL: f64 = 0.05;
 
 /// Which figures are better.
@@ -56,7 +56,7 @@ fn more(
     Measure { name: name.into(), workload, better: Better::More, show: per_second, figure }
 }
 
-/// All measures of a run, in the order of the table.
+/// All measures, in the order of the table.
 pub fn all(run: &BenchRecord) -> Vec<Measure> {
     let settings = &run.settings;
     let (rows, misses) = (count(settings.rows as f64), count(settings.cold_reads as f64));
@@ -124,7 +124,7 @@ impl Measure {
     }
 }
 
-/// Three lists in words: where sidebloom is ahead of every other engine, level with the best, and behind it.
+/// Three lists in words: where sidebloom beats every other engine, is level with the best, and loses.
 pub fn standings(run: &BenchRecord) -> [Vec<String>; 3] {
     let (mut ahead, mut level, mut behind) = (Vec::new(), Vec::new(), Vec::new());
     for one in all(run).iter().filter_map(|measure| measure.standing(run)) {

@@ -1,8 +1,8 @@
 //! `versus model`: how far parity filters are from the bound, computed, and measured on built filters.
 //!
 //! The model is exact in the number of keys of a line (Poisson) and in the number of equations that hold
-//! before the first contradiction; it takes the average for the places of the keys within a line, and for the
-//! number of checks that hold. See `docs/parity.md`.
+//! before the first contradiction; it uses averages for the keys' places within a line, and for the number of
+//! checks that hold. See `docs/parity.md`.
 
 use crate::error::Result;
 use crate::format::{number, percent};
@@ -24,8 +24,7 @@ pub struct Args {
     keys: u64,
 }
 
-/// A layout: lanes, rows, spare bits, the most null vectors of use, and the quota step of lines that bump, in
-/// checks.
+/// A layout: lanes, rows, spare bits, most null vectors used, and quota step of lines that bump, in checks.
 struct Layout {
     width: Width,
     lanes: u32,
@@ -53,8 +52,7 @@ impl Layout {
         Layout { width, lanes, rows, spare, null_vectors, step, color }
     }
 
-    /// The probability that the first `n` equations hold: each is independent of those before it, or fits by
-    /// chance.
+    /// The probability that the first `n` equations hold: each is independent of the earlier ones, or fits.
     fn hold(&self, n: u32) -> f64 {
         let by_chance = 0.5f64.powi(self.lanes as i32);
         (0..n).map(|i| 1.0 - 0.5f64.powi((self.rows.saturating_sub(i)) as i32) * (1.0 - by_chance)).product()
@@ -87,8 +85,7 @@ impl Layout {
         Cost { bits, fpr: fpr / (1.0 - bumped_probes), lines: 1.0 / (1.0 - bumped_probes) }
     }
 
-    /// Checks per key of a line that keeps so many keys. 1.6 rows of a random system are lost to the first
-    /// contradiction.
+    /// Checks per key of a line with this many keys. The first contradiction costs a random system 1.6 rows.
     fn quota(&self, kept: f64, bumps: bool) -> f64 {
         let free = (f64::from(self.rows) - kept).clamp(0.0, f64::from(self.null_vectors));
         let checks = (f64::from(self.lanes) * free + f64::from(self.spare) - 1.6).max(0.0);
@@ -183,7 +180,7 @@ mod tests {
         for layout in &LAYOUTS {
             let filter = BuiltFilter::build(FilterSpec::Parity { width: layout.width }, &keys).unwrap();
             let bits = 512.0 * filter.lines.len() as f64 / 200_000.0;
-            // The keys per line that give this size: more keys take fewer bits.
+            // The keys per line for this size: more keys take fewer bits.
             let (mut few, mut many) = (0.6 * f64::from(layout.rows), 1.1 * f64::from(layout.rows));
             for _ in 0..12 {
                 let middle = f64::midpoint(few, many);

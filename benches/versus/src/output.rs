@@ -1,4 +1,4 @@
-//! The directories of a command: of its results, and of the stores that it makes and removes.
+//! A command's directories: for its results, and for the stores that it makes and removes.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -17,7 +17,7 @@ pub struct Output {
     /// Directory for the results
     #[arg(long, value_name = "DIR")]
     out: PathBuf,
-    /// Directory for the stores during the run, on the disk to measure [default: DIR/stores]
+    /// Directory for the stores while measuring, on the disk to measure [default: DIR/stores]
     #[arg(long, value_name = "DIR")]
     stores: Option<PathBuf>,
 }
@@ -32,7 +32,7 @@ impl Output {
         Ok(stores)
     }
 
-    /// Creates the directories. Returns that of the stores.
+    /// Creates the directories. Returns the stores' directory.
     pub fn create(&self) -> Result<PathBuf> {
         let stores = self.stores.clone().unwrap_or_else(|| self.out.join("stores"));
         fs::create_dir_all(&self.out)?;
@@ -45,21 +45,21 @@ impl Output {
         results::write(&self.out.join(file), results)
     }
 
-    /// Says where the results are, and how long it took to measure them.
+    /// Prints where the results are, and how long the measurement took.
     pub fn say_where(&self, file: &str, seconds: Option<f64>) -> Result<()> {
         let took = seconds.map_or(String::new(), |seconds| format!("{seconds:.0} s; "));
         let file = self.out.join(file);
         Ok(writeln!(std::io::stdout().lock(), "{took}all figures: {}", file.display())?)
     }
 
-    /// Says how to see the results as a page.
+    /// Prints how to turn the results into a page.
     pub fn offer_page(&self) -> Result<()> {
         Ok(writeln!(std::io::stdout().lock(), "for an HTML page: versus report {}", self.out.display())?)
     }
 }
 
 /// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for
-/// a copy-on-write tree, less than three for sorted runs while they are compacted.
+/// a copy-on-write tree, less than three for sorted runs during compaction.
 pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &BenchSettings) -> Result<()> {
     fs::create_dir_all(stores)?;
     let times: u64 = engines.iter().map(|kind| if kind.has_runs() { 3 } else { 6 }).sum();
@@ -71,26 +71,26 @@ pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &BenchSettin
     }
     let (need, free) = (format::bytes(need as f64), format::bytes(free as f64));
     Err(format!(
-        "{} has {free} free, but this run may need {need}: use --stores or fewer keys",
+        "{} has {free} free, but the stores may need {need}: use --stores or fewer keys",
         stores.display()
     )
     .into())
 }
 
-/// The directories of a run's stores. They are removed at its end, also after an error.
+/// The directories of the stores. They are removed at the end, also after an error.
 pub struct StoreDirs {
-    /// The directory that they are in.
+    /// Their parent directory.
     pub root: PathBuf,
     names: Vec<String>,
 }
 
 impl StoreDirs {
-    /// Directories of these names, which may exist.
+    /// Directories with these names, which may exist.
     pub fn new(root: &Path, names: impl IntoIterator<Item = String>) -> Self {
         StoreDirs { root: root.to_owned(), names: names.into_iter().collect() }
     }
 
-    /// Directories of these names. It is an error if one exists.
+    /// Directories with these names. It is an error if one exists.
     #[cfg(feature = "rocksdb")]
     pub fn none_there(root: &Path, names: impl IntoIterator<Item = String>) -> Result<Self> {
         let names: Vec<String> = names.into_iter().collect();

@@ -28,8 +28,7 @@ impl CpuSample {
         CpuSample { at: Instant::now(), busy, own }
     }
 
-    /// CPUs that other processes kept busy since `before`, on average; `None` if `before` is too recent to
-    /// tell.
+    /// CPUs that other processes kept busy since `before`, on average; `None` if `before` is too recent.
     pub fn others_since(&self, before: &CpuSample) -> Option<f64> {
         let window = self.at - before.at;
         let ticks = self.busy.saturating_sub(before.busy).saturating_sub(self.own.saturating_sub(before.own));
@@ -56,8 +55,8 @@ pub fn warn_of_others() {
     }
 }
 
-/// How much other processes disturbed a run, from the CPUs that they kept busy during each measurement;
-/// `None` if they hardly did.
+/// How much other processes disturbed the measurements, from the CPUs that they kept busy during each; `None`
+/// if they hardly did.
 pub fn disturbance(others: impl Iterator<Item = f64>) -> Option<String> {
     let others: Vec<f64> = others.collect();
     let disturbed = others.iter().filter(|&&others| others > DISTURBING).count();

@@ -1,4 +1,4 @@
-//! `versus readme`: generates the README's performance section from a run.
+//! `versus readme`: generates the README's performance section from the results of `versus run`.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 const BEGIN: &str = "<!-- versus:begin";
 const END: &str = "<!-- versus:end -->";
 
-/// Write the README's performance section and its two charts from the results of a run
+/// Write the README's performance section and its two charts from the results of `versus run`
 #[derive(clap::Args)]
 pub struct Args {
     /// Output directory of `versus run`
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// File with the markers; the charts go to docs/ beside it
+    /// File with the markers; the charts are written to docs/ next to it
     #[arg(long, value_name = "FILE", default_value = "README.md")]
     readme: PathBuf,
 }
@@ -48,8 +48,9 @@ impl Args {
             ("disk-reads.svg", charts::disk_reads(&run)?),
         ];
         for (file, picture) in &pictures {
-            let picture =
-                picture.as_ref().ok_or("the run lacks a workload that the charts need: run all workloads")?;
+            let picture = picture
+                .as_ref()
+                .ok_or("the results lack a workload that the charts need: run all workloads")?;
             fs::write(docs.join(file), plot::standalone(picture))?;
         }
         fs::write(&self.readme, format!("{}{}{}", &text[..begin], section(&run), &text[end..]))?;

@@ -1,4 +1,4 @@
-//! The results of a run: the contents of its JSON files, and the medians that tables and charts show.
+//! The results: the contents of the JSON files, and the medians that tables and charts show.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub const FILTERS_FILE: &str = "filters.json";
 /// The results of `versus run`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct BenchRecord {
-    /// When the run began.
+    /// When the measurement began.
     pub date: String,
     /// Its duration in seconds.
     pub seconds: f64,
@@ -33,7 +33,7 @@ pub struct BenchRecord {
     pub rounds: u64,
     /// Each engine and its configuration, in the order of their turns. The first is the baseline.
     pub engines: Vec<(EngineKind, String)>,
-    /// What could not be measured, and anything else a reader should know.
+    /// What could not be measured, and other notes for the reader.
     pub notes: Vec<String>,
     /// The figures of each worker.
     pub results: Vec<Measured>,
@@ -63,12 +63,11 @@ pub struct FilterResult {
     pub bits_per_key: f64,
     /// False-positive rate: the share of absent keys for which it answers "maybe".
     pub fpr: f64,
-    /// The number of absent keys that `fpr` was counted over. Its relative standard error is the inverse of
-    /// the square root of `fpr * fpr_queries`.
+    /// The number of absent keys that `fpr` was counted over. Its relative standard error is one over the
+    /// square root of `fpr * fpr_queries`.
     #[serde(default)]
     pub fpr_queries: u64,
-    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` if no false positive was
-    /// seen.
+    /// `bits_per_key` divided by the information bound, log2(1 / `fpr`); `None` without false positives.
     #[serde(default)]
     pub over_bound: Option<f64>,
     /// Nanoseconds per query for an absent key, one query at a time.
@@ -94,7 +93,7 @@ pub struct FilterResult {
 /// The results of `versus filters`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct FiltersRecord {
-    /// When the run began.
+    /// When the measurement began.
     pub date: String,
     /// The machine it ran on.
     pub machine: Machine,
@@ -108,9 +107,9 @@ pub struct FiltersRecord {
 /// The results of `versus sweep`.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct SweepRecord {
-    /// A run for each number of sorted runs.
+    /// The results for each number of sorted runs.
     pub by_runs: Vec<BenchRecord>,
-    /// A run for each number of keys.
+    /// The results for each number of keys.
     pub by_keys: Vec<BenchRecord>,
 }
 

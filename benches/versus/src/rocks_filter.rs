@@ -1,11 +1,10 @@
-//! The filters that RocksDB's tables can have, with names such as `bloom:10` for the command line and the
-//! results.
+//! The filters of RocksDB's tables, with names such as `bloom:10` for the command line and the results.
 
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// What the names of the plug-in's policies begin with.
+/// The prefix of the plug-in's policies.
 const PLUGIN: &str = "sidebloom.";
 
 /// A filter policy of RocksDB.

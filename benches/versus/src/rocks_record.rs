@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 /// The record of the last `versus settings`, with the choice that every other command uses.
 const RECORD: &str = include_str!("../records/rocksdb.json");
 
-/// What a choice measured.
+/// The figures of a choice.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct RocksFigures {
     /// The choice.
@@ -41,7 +41,7 @@ pub struct RocksRecord {
 
 #[cfg(any(test, feature = "rocksdb"))]
 impl RocksFigures {
-    /// What the best choice has least of.
+    /// The cost, which the best choice has least of.
     pub fn cost(&self) -> f64 {
         (self.missing_ns * self.found_ns).sqrt()
     }

@@ -1,5 +1,4 @@
-//! The settings of RocksDB that a user would try for lookups: the kind of cache, and where indexes and
-//! filters live.
+//! The RocksDB settings that a user would try for lookups: cache type, and place of indexes and filters.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +17,7 @@ pub enum RocksCache {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RocksMetadata {
-    /// In memory beside the cache, for as long as the table is open: RocksDB's default.
+    /// In memory outside the cache, while the table is open: RocksDB's default.
     #[default]
     Heap,
     /// In the cache, read when the store is opened, and never evicted.
@@ -63,7 +62,7 @@ impl RocksSettings {
         };
         let partitioned = if self.partitioned { "partitioned" } else { "whole" };
         let place = match self.metadata {
-            RocksMetadata::Heap => "in memory beside the cache",
+            RocksMetadata::Heap => "in memory outside the cache",
             RocksMetadata::Pinned => "pinned in the cache",
             RocksMetadata::Cached => "in the cache",
         };

@@ -1,4 +1,4 @@
-//! Figures that were measured in several rounds.
+//! Figures from several rounds.
 
 /// The median of figures in any order; `None` if there are none.
 pub fn median(mut figures: Vec<f64>) -> Option<f64> {

@@ -21,12 +21,11 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-/// The smallest useful limit: any engine needs a few MiB for threads, internal tables and what the allocator
-/// keeps.
+/// The smallest useful limit: threads, internal tables and the allocator's slack take a few MiB.
 const LIMIT_MIN_BYTES: u64 = 5 << 20;
 const SIGKILL: i32 = 9;
 
-/// A run in progress.
+/// A session in progress.
 pub struct BenchSession {
     /// The results so far.
     pub record: BenchRecord,
@@ -40,7 +39,7 @@ pub struct BenchSession {
 }
 
 impl BenchSession {
-    /// Prepares a run with its stores in `stores`, of the workloads in `wanted` and the loads that they need.
+    /// Prepares a session with its stores in `stores`, of the workloads in `wanted` and their loads.
     pub fn new(
         stores: &Path,
         engines: &[EngineKind],
@@ -73,7 +72,7 @@ impl BenchSession {
         Ok(session)
     }
 
-    /// Checks whether memory can be limited. If it cannot, leaves out the limited workloads and adds a note.
+    /// Checks whether memory can be limited. If not, leaves out the limited workloads and adds a note.
     fn find_limits(&mut self) {
         let limited: Vec<&str> = WORKLOADS
             .iter()
@@ -105,8 +104,7 @@ impl BenchSession {
         self.record.notes.push(format!("not available: {}: {why}", limited.join(", ")));
     }
 
-    /// Runs all rounds of each wanted workload on each engine. Calls `done` after the last round of each
-    /// workload.
+    /// Runs all rounds of each wanted workload on each engine. Calls `done` after each workload's last round.
     pub fn measure(&mut self, mut done: impl FnMut(&BenchRecord, WorkloadSpec) -> Result<()>) -> Result<()> {
         let wanted: Vec<WorkloadSpec> = WORKLOADS
             .into_iter()
@@ -117,8 +115,7 @@ impl BenchSession {
             wanted.into_iter().partition(|workload| workload.kind == WorkloadKind::Load);
         let (reads, writes): (Vec<_>, Vec<_>) =
             others.into_iter().partition(|workload| workload.only_reads());
-        // Each store is loaded once. Every round reads the same files; what writes to them comes after the
-        // last reader.
+        // Each store is loaded once. Every round reads the same files, so writing workloads come last.
         for (workloads, rounds) in [(loads, 1), (reads, self.record.rounds), (writes, self.record.rounds)] {
             for round in 0..rounds {
                 for workload in &workloads {
@@ -202,11 +199,11 @@ fn directory(kind: EngineKind) -> String {
     kind.name().replace(' ', "-")
 }
 
-/// What readers of the results should know.
+/// Notes for the reader.
 pub fn notes(stores: &Path, engines: &[EngineKind]) -> Vec<String> {
     let mut notes = Vec::new();
     if kernel::is_memory(stores) {
-        notes.push("the stores are in a memory-backed file system: cold runs are rejected".to_owned());
+        notes.push("the stores are in a memory-backed file system: cold workloads are rejected".to_owned());
     }
     if !engines.contains(&EngineKind::Rocksdb) {
         notes.push(
@@ -223,7 +220,7 @@ pub fn second_chance(run: impl Fn() -> Result<WorkerOutcome>) -> Result<WorkerOu
     if outcome.rejected.is_some() { run() } else { Ok(outcome) }
 }
 
-/// Runs a task in a new process, and measures what other processes did meanwhile.
+/// Runs a task in a new process, and measures the load of other processes at the same time.
 pub fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
     let before = CpuSample::now();
     let mut outcome = spawn_worker(task)?;

@@ -1,11 +1,11 @@
-//! The settings of a run. All of them are in its JSON.
+//! The settings of an execution. All of them are in its JSON.
 
 use crate::keys::{MIN_KEY_BYTES, MIN_VALUE_BYTES};
 use crate::rocks_filter::RocksFilter;
 use crate::rocks_settings::RocksSettings;
 use serde::{Deserialize, Serialize};
 
-/// A size that a user has: 1.24 GB of keys and values, five times the cache.
+/// A realistic size: 1.24 GB of keys and values, five times the cache.
 const NUM: u64 = 10_000_000;
 const READS: u64 = 200_000;
 const COLD_READS: u64 = 20_000;
@@ -97,13 +97,13 @@ pub struct BenchSettings {
     pub limited: bool,
 }
 
-/// A number that a user gave, or its default, which `--quick` makes smaller.
+/// A number given by the user, or its default, which `--quick` makes smaller.
 pub fn given_or(given: Option<u64>, quick: bool, full: u64, small: u64) -> u64 {
     given.unwrap_or(if quick { small } else { full })
 }
 
 impl BenchSettings {
-    /// The settings of a run of a minute: everything smaller that the user left at its default.
+    /// The settings for a minute: everything that the user left at its default gets smaller.
     pub fn shrink(&mut self) {
         self.replace_defaults(200_000, 300, 2);
         let more = [
@@ -149,7 +149,7 @@ impl BenchSettings {
         self.num * (self.key_bytes + self.value_bytes)
     }
 
-    /// Whether keys and values fit the cache, with room for what an engine adds to them.
+    /// Whether keys and values fit the cache, with room for the engine's overhead.
     pub fn fits_cache(&self) -> bool {
         self.data_bytes() <= self.cache_bytes() / 4 * 3
     }

@@ -1,16 +1,16 @@
-//! The shape of stores that are compared filter by filter: the same sorted runs in each. After a load,
-//! RocksDB leaves two to five of them, depending on when its compactions ran. Each run asks one filter more,
-//! which would outweigh what the filters differ by.
+//! The shape of stores whose filters are compared: the same sorted runs in each. After a load, RocksDB leaves
+//! two to five of them, depending on when its compactions ran. Each sorted run costs one more probe, which
+//! would outweigh the differences of the filters.
 
 use crate::format::percent;
 use std::ops::Range;
 
 /// Sorted runs, each over the whole range of keys.
 pub const RUNS: u64 = 3;
-/// Shares of the runs, the last level first: those of a tree whose levels grow tenfold, RocksDB's default.
+/// Shares of the sorted runs, the last level first, as in a tree with RocksDB's tenfold levels.
 const SHARES: [u64; RUNS as usize] = [100, 10, 1];
 
-/// The indexes of the keys of each run.
+/// The indexes of the keys of each sorted run.
 pub fn runs(num: u64) -> [Range<u64>; RUNS as usize] {
     let all: u64 = SHARES.iter().sum();
     let mut shares = 0;

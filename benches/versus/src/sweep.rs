@@ -1,5 +1,5 @@
 //! `versus sweep`: how cost grows with the number of sorted runs, and memory with the number of keys. Each
-//! number is a run.
+//! number is measured by itself.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -15,19 +15,17 @@ use crate::terminal::progress;
 use std::io::Write;
 use std::path::Path;
 
-/// Cache of each engine in the sweep over keys. It is small, so that the memory that must grow with the keys
-/// shows.
+/// Cache of each engine in the sweep over keys; small, so that the memory that must grow with the keys shows.
 const CACHE_MIB: u64 = 32;
 const BY_RUNS: [&str; 4] = ["count", "readmissing", "readmissing-cold", "readrandom"];
 const BY_KEYS: [&str; 2] = ["count", "readrandom"];
 
-/// Measure by number of sorted runs and by number of keys: tables on the terminal, all figures in
-/// DIR/sweep.json
+/// Measure by number of sorted runs and of keys: tables on the terminal, all figures in DIR/sweep.json
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
     output: Output,
-    /// Fewer keys, calls and runs: a minute instead of ten
+    /// Fewer keys, calls and sorted runs: a minute instead of ten
     #[arg(long)]
     quick: bool,
     /// How often each workload runs on each engine
@@ -113,7 +111,7 @@ impl Args {
     }
 }
 
-/// What readers of the results should know, without repetition.
+/// Notes for the reader, without repetition.
 pub fn notes(sweep: &SweepRecord) -> Vec<String> {
     let mut notes = Vec::new();
     let disturbances = |runs: &[BenchRecord]| runs.iter().filter_map(BenchRecord::disturbance).count();

@@ -1,4 +1,4 @@
-//! What a worker process is asked to do, and what it answers.
+//! A worker process's task and answer.
 
 use crate::engine::{EngineFacts, EngineKind};
 use crate::limit::{Cgroup, CgroupUsage};
@@ -25,7 +25,7 @@ pub struct WorkerTask {
     pub group: Option<Cgroup>,
 }
 
-/// A worker's answer: what it measured.
+/// A worker's answer: its figures.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct WorkerOutcome {
     /// Calls made (keys for multireadrandom, rows for a scan).
@@ -33,10 +33,9 @@ pub struct WorkerOutcome {
     /// Calls per second.
     pub ops_per_second: f64,
     /// Mean nanoseconds of a call; for an opening, from its start to the last answer. With several threads,
-    /// the whole time per call.
+    /// total time per call.
     pub mean_ns: f64,
-    /// Median of a call's time divided by its keys, in nanoseconds. The other percentiles are divided
-    /// likewise.
+    /// Median of a call's time divided by its keys, in nanoseconds. Other percentiles likewise.
     pub p50_ns: f64,
     /// 99th percentile.
     pub p99_ns: f64,
@@ -66,7 +65,7 @@ pub struct WorkerOutcome {
     /// Rows loaded per second until nothing was left to compact.
     #[serde(default)]
     pub settled_per_second: Option<f64>,
-    /// CPU seconds of a load until nothing was left to compact, without those that made the rows.
+    /// CPU seconds of a load until nothing was left to compact, without generating the rows.
     #[serde(default)]
     pub load_cpu_seconds: Option<f64>,
     /// Nanoseconds to open the store.
@@ -82,7 +81,7 @@ pub struct WorkerOutcome {
     /// In limited memory: the control group's counters after the calls.
     #[serde(default)]
     pub limited: Option<CgroupUsage>,
-    /// CPUs that other processes kept busy meanwhile; `None` if the task was too short to tell.
+    /// CPUs that other processes kept busy during the task; `None` if it was too short to tell.
     #[serde(default)]
     pub others: Option<f64>,
     /// Why the figures are rejected, if they are.

@@ -1,4 +1,4 @@
-//! What the commands print before, during and after their tables.
+//! What commands print in addition to their tables.
 
 use crate::error::Result;
 use crate::machine::Machine;
@@ -12,12 +12,12 @@ pub fn progress(text: &str) {
     }
 }
 
-/// Prints when and where a run began.
+/// Prints when and where the measurement began.
 pub fn print_head(date: &str, machine: &Machine) -> Result<()> {
     Ok(writeln!(std::io::stdout().lock(), "{date}: {}", machine.describe())?)
 }
 
-/// Prints what readers of the results should know.
+/// Prints notes for the reader.
 pub fn print_notes(notes: &[String]) -> Result<()> {
     let mut out = std::io::stdout().lock();
     Ok(notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))?)

@@ -8,9 +8,9 @@ use std::path::PathBuf;
 /// Make a copy of the store that shares its segments (hard links)
 ///
 /// The copy is a separate store: writes to one never show in the other. DEST must not exist. On another file
-/// system, where hard links are not possible, the segments are copied. No other process may have the store
-/// open for writing: let that one make the checkpoint (`Db::checkpoint` of the library), or close it there;
-/// --wait waits for that.
+/// system, where hard links are impossible, the segments are copied. No other process may have the store open
+/// for writing: make the checkpoint in that process (`Db::checkpoint` of the library), or close the store
+/// there; --wait waits for that.
 #[derive(clap::Args)]
 pub struct Args {
     /// Directory to create

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 /// Merge all segments now, dropping deleted and overwritten rows
 ///
-/// An open store compacts in the background by itself; use this for a store that will be read for a long
-/// time. If interrupted, run it again and it continues where it stopped.
+/// An open store compacts itself in the background; use this before a long time of only reading. After an
+/// interruption, run it again to continue where it stopped.
 #[derive(clap::Args)]
 pub struct Args {
     /// Only segments with keys from this one on (inclusive)

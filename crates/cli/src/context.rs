@@ -1,4 +1,4 @@
-//! What every command is given (the store's path, the output), and how a command ends.
+//! What every command gets (the store's path, the output), and how it ends.
 
 use crate::holder;
 use crate::url::url_of;
@@ -9,7 +9,7 @@ use std::fmt;
 use std::io::{self, BufWriter, ErrorKind, IsTerminal, Stdout, Write};
 use std::path::{Path, PathBuf};
 
-/// The outcome of a command that did not fail.
+/// The outcome of a command that succeeded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     /// Exit code 0.
@@ -32,13 +32,12 @@ pub enum Failure {
     Store(sidebloom::Error),
     /// Writing to standard output failed.
     Output(io::Error),
-    /// A file other than the store's could not be used.
     File {
         /// A verb: "read", "create", …
         op: &'static str,
         /// The file, or `-` for standard input.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error from the operating system.
         source: io::Error,
     },
     /// The arguments make no sense together, or the input is malformed.
@@ -51,7 +50,7 @@ impl Failure {
         Failure::Message(text.into())
     }
 
-    /// The command needs something that was left out of this build.
+    /// The command needs a feature that this build lacks.
     #[cfg(not(all(feature = "sqlite", feature = "postgres", feature = "remote", feature = "slatedb")))]
     pub fn not_built_in(what: &str, feature: &str) -> Self {
         Failure::message(format!(
@@ -64,7 +63,7 @@ impl Failure {
         Failure::File { op, path: path.to_path_buf(), source }
     }
 
-    /// Whether the reader of standard output went away. It has seen what it wanted.
+    /// Whether the reader of standard output went away. It has seen all it wanted.
     pub fn is_closed_pipe(&self) -> bool {
         matches!(self, Failure::Output(error) if error.kind() == ErrorKind::BrokenPipe)
     }
@@ -115,11 +114,11 @@ pub struct Context {
     pub db_named: bool,
     /// JSON instead of text on standard output.
     pub json: bool,
-    /// The prefixes that the store's filters learn.
+    /// The prefixes that the store's filters cover.
     prefixes: Vec<PrefixExtractor>,
     /// Whether to wait for what another process has open.
     wait: Option<Wait>,
-    /// Directory for what is kept of a published store.
+    /// Cache directory of a published store.
     #[cfg_attr(not(feature = "remote"), expect(dead_code, reason = "no published store is read without it"))]
     pub remote_cache: Option<PathBuf>,
     out: RefCell<BufWriter<Stdout>>,
@@ -153,14 +152,14 @@ impl Context {
     pub fn local_db(&self) -> Result<&Path, Failure> {
         match self.url() {
             Some(url) => Err(Failure::message(format!(
-                "{} is a URL: a published store is only read, by get, scan, stats, verify and export; give a directory, such as one made by clone",
+                "{} is a URL: a published store is read-only: use get, scan, stats, verify or export, or give a directory, such as one made by clone",
                 show::url(url)
             ))),
             None => Ok(&self.db),
         }
     }
 
-    /// Opens the store for writing; with `create`, creates it if it is missing.
+    /// Opens the store for writing; with `create`, creates a missing one.
     pub fn open_to_write(&self, create: bool) -> Result<Db, Failure> {
         let dir = self.local_db()?;
         self.opening(|| self.options().create_if_missing(create).open(dir))

@@ -8,8 +8,8 @@ use std::ops::Bound;
 
 /// Delete keys, or all keys in a range, atomically
 ///
-/// A range is deleted by one small entry, however many keys it has; compactions remove them later. Exits 1
-/// when a key was not found (the others are deleted nevertheless), or when a range has no key.
+/// A range deletion writes one small entry, however many keys there are; compactions remove them later. Exits
+/// 1 when a key was not found (the others are still deleted), or when a range has no key.
 #[derive(clap::Args)]
 #[command(
     override_usage = "sidebloom delete [OPTIONS] <KEY>...\n       sidebloom delete [OPTIONS] --prefix <PREFIX>\n       \

@@ -19,7 +19,7 @@ use std::path::Path;
 /// followed by LF). For several keys, prints a row KEY TAB VALUE for each key found, in the order of the
 /// arguments. Exits 1 when a key is not found.
 ///
-/// `-` alone reads keys from standard input, one per line, and prints such rows. To look up the key that is a
+/// `-` alone reads keys from standard input, one per line, and prints such rows. For the key that is a
 /// hyphen, give `--hex 2d`.
 #[derive(clap::Args)]
 pub struct Args {
@@ -46,7 +46,7 @@ impl Args {
         match &self.keys[..] {
             [only] if only == "-" => return self.answer_lines(cx),
             _ if self.null => {
-                return Err(Failure::message("--null is for keys from standard input, which `-` reads"));
+                return Err(Failure::message("--null needs `-`, which reads keys from standard input"));
             }
             _ => {}
         }

@@ -1,10 +1,10 @@
-//! The options that several commands share: each is offered where it has an effect, and refused elsewhere.
+//! Options that several commands share. Each is offered where it has an effect, and refused elsewhere.
 
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
-/// Commands that open a store for which filters learn prefixes.
+/// Commands whose store has filters that learn prefixes.
 const STORE: [&str; 14] = [
     "get",
     "put",
@@ -36,19 +36,17 @@ fn applies(option: &str, path: &[&str]) -> bool {
     }
 }
 
-/// The command line as it is offered: the top command's options are also those of each command on which they
-/// have an effect.
+/// The command line as it is offered: a command has the top command's options that have an effect on it.
 pub fn offered(command: Command) -> Command {
     spread(command, |option, path| applies(option.get_id().as_str(), path).then(|| option.clone()))
 }
 
-/// The command line as it is read: each command has all of the options, so that [`Given::check`] can tell why
-/// one is refused.
+/// The command line as it is parsed: each command has all options, so [`Given::check`] can explain refusals.
 pub fn understood(command: Command) -> Command {
     spread(command, |option, path| Some(option.clone().hide(!applies(option.get_id().as_str(), path))))
 }
 
-/// Adds the options of the top command to the commands below it, as `here` gives them for a path.
+/// Adds options of the top command to the commands below it; `here` chooses them for a path.
 fn spread(command: Command, here: impl Fn(&Arg, &[&str]) -> Option<Arg>) -> Command {
     let own = |arg: &&Arg| arg.get_long().is_some() && !matches!(arg.get_id().as_str(), "help" | "version");
     let options: Vec<Arg> = command.get_arguments().filter(own).cloned().collect();
@@ -69,7 +67,7 @@ fn spread_below(
     })
 }
 
-/// The options as given, before the command's name or after it.
+/// The shared options, given before or after the command's name.
 pub struct Given<'m> {
     /// Of the top command, and of each command below it.
     levels: Vec<&'m ArgMatches>,
@@ -89,8 +87,7 @@ impl<'m> Given<'m> {
         given
     }
 
-    /// An error for an option that was given and has no effect on the command. `all` is the whole command
-    /// line.
+    /// An error for a given option that has no effect on the command. `all` is the whole command line.
     pub fn check(&self, all: impl FnOnce() -> Command) -> Result<(), clap::Error> {
         let has_no_effect = |option: &&str| !applies(option, &self.path) && self.is_named(option);
         match ["db", "prefixes", "wait", "remote_cache"].into_iter().find(has_no_effect) {
@@ -120,7 +117,7 @@ impl<'m> Given<'m> {
         self.named(option).next().is_some()
     }
 
-    /// How often a counted option was given.
+    /// How often a flag that counts was given.
     pub fn count(&self, option: &str) -> u8 {
         self.named(option).map(|level| level.get_count(option)).fold(0, u8::saturating_add)
     }

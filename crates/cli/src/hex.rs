@@ -24,7 +24,7 @@ pub fn decode(digits: &[u8]) -> Result<Vec<u8>, String> {
     pairs.iter().enumerate().map(pair).collect()
 }
 
-/// The byte that two digits stand for.
+/// The byte for two digits.
 pub fn byte(high: u8, low: u8) -> Option<u8> {
     let digit = |b: u8| char::from(b).to_digit(16);
     u8::try_from(digit(high)? << 4 | digit(low)?).ok()

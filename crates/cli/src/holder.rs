@@ -4,20 +4,20 @@ use std::fmt::Write;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
-/// The process that holds a lock file, as far as this system tells.
+/// The process that holds a lock file, if the system tells.
 pub fn of(lock: &Path) -> Option<String> {
     let inode = std::fs::metadata(lock).ok()?.ino();
     let locks = std::fs::read_to_string("/proc/locks").ok()?;
     let process = holder(&locks, inode)?;
     let mut text = format!("process {process}");
     if let Ok(name) = std::fs::read_to_string(format!("/proc/{process}/comm")) {
-        let _ = write!(text, " ({})", name.trim_end().escape_debug()); // Into a string.
+        let _ = write!(text, " ({})", name.trim_end().escape_debug()); // Writing to a string cannot fail.
     }
     Some(text)
 }
 
-/// The process of the line that has the inode: `1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF`.
-/// Open-file-description locks have −1.
+/// The process in the line with this inode: `1: FLOCK ADVISORY WRITE 1234 08:01:5678 0 EOF`.
+/// Open-file-description locks show −1.
 fn holder(locks: &str, inode: u64) -> Option<u32> {
     locks.lines().find_map(|line| {
         let mut fields = line.split_whitespace().skip_while(|field| *field != "WRITE").skip(1);

@@ -79,7 +79,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
     number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
 }
 
-/// Filter bits for each key, within what [`sidebloom::FilterPolicy::bits_per_key`] takes.
+/// Filter bits per key, within the range of [`sidebloom::FilterPolicy::bits_per_key`].
 pub fn parse_bits(text: &str) -> Result<f64, String> {
     match text.parse::<f64>() {
         Ok(bits) if (2.0..=64.0).contains(&bits) => Ok(bits),

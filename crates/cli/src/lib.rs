@@ -57,8 +57,8 @@ use wait::Wait;
 #[derive(Parser)]
 #[command(name = "sidebloom", version, after_help = AFTER_HELP)]
 struct Cli {
-    /// Directory of the store; `put` and `load` create it. For `get`, `scan`, `stats`, `verify` and `export`
-    /// also the URL of a published store
+    /// Directory of the store; `put` and `load` create it. `get`, `scan`, `stats`, `verify` and `export` also
+    /// take the URL of a published store
     #[arg(long, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
     /// Print JSON on standard output: one object, or one object per line for rows
@@ -67,18 +67,18 @@ struct Cli {
     /// Log more to standard error: once for info, twice for debug
     #[arg(long, help_heading = GLOBAL, action = ArgAction::Count)]
     verbose: u8,
-    /// Prefixes of keys that filters learn, so that `scan --prefix` skips what has no such key: fixed:BYTES,
-    /// or delimited:BYTE:COUNT for everything up to that many delimiters. Not stored: filters written without
-    /// the option deny no prefix, and answers stay the same. `rebuild-filters` with the option brings them
-    /// back
+    /// Prefixes of keys that filters learn, so that `scan --prefix` can skip segments without such a key:
+    /// fixed:BYTES, or delimited:BYTE:COUNT for everything up to that many delimiters. The option is not
+    /// stored: filters written without it rule out no prefix, and answers stay the same. `rebuild-filters`
+    /// with the option restores the prefixes
     #[arg(long, help_heading = GLOBAL, value_name = "RULE,…", env = "SIDEBLOOM_PREFIXES", value_delimiter = ',', value_parser = prefixes::parse)]
     prefixes: Vec<PrefixExtractor>,
     /// Wait for a store or a guard that another process has open, for at most this many seconds, instead of
     /// failing at once [default without a number: no limit]
     #[arg(long, help_heading = GLOBAL, value_name = "SECONDS", num_args = 0..=1, require_equals = true, default_missing_value = wait::FOREVER, value_parser = Wait::parse)]
     wait: Option<Wait>,
-    /// Directory that keeps the filters and indexes of stores at URLs, each URL's in one of its own; by
-    /// default below the user's cache directory. 1 to 2 % of the data
+    /// Directory that keeps the filters and indexes of stores at URLs, one subdirectory per URL; by default
+    /// below the user's cache directory. They take 1 to 2 % of the data
     #[arg(long, help_heading = GLOBAL, value_name = "DIR", env = "SIDEBLOOM_REMOTE_CACHE")]
     remote_cache: Option<PathBuf>,
     #[command(subcommand)]
@@ -159,7 +159,7 @@ pub fn main() -> ExitCode {
         Ok(Outcome::NotFound) => ExitCode::from(1),
         Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
         Err(failure) => {
-            let _ = cx.flush(); // Results found before the failure come first.
+            let _ = cx.flush(); // Print results found before the failure first.
             notice(failure);
             ExitCode::from(2)
         }
@@ -171,7 +171,7 @@ fn command() -> clap::Command {
     globals::understood(Cli::command())
 }
 
-/// Reads the options that commands share where they were given, and starts to log.
+/// Reads the shared options wherever they were given, and starts logging.
 fn parse(matches: &ArgMatches) -> Result<(Context, Command), clap::Error> {
     let given = Given::new(matches);
     given.check(command)?;
@@ -196,7 +196,7 @@ fn log_to_stderr(verbose: u8) {
         1 => tracing_subscriber::filter::LevelFilter::INFO,
         _ => tracing_subscriber::filter::LevelFilter::DEBUG,
     };
-    // What is logged may contain names from outside.
+    // Log messages may contain names from outside.
     let field = format::debug_fn(|out, field, value| {
         let value = format!("{value:?}");
         match field.name() {

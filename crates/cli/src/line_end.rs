@@ -1,7 +1,7 @@
 //! `-0` where keys may be negative numbers.
 //!
 //! clap takes `-0` for a key wherever keys like `-5` need no `--` before them. When keys come from lines, no
-//! argument is a key, so `-0` must be the option that says how lines end.
+//! argument is a key, so `-0` must be the option for how lines end.
 
 use clap::{Arg, Command};
 use std::ffi::OsString;

@@ -2,7 +2,7 @@
 
 use sidebloom::PrefixExtractor;
 
-/// `fixed:BYTES`, or `delimited:BYTE:COUNT` with a byte as it is or as `0xHH`.
+/// `fixed:BYTES`, or `delimited:BYTE:COUNT` with a literal byte or `0xHH`.
 pub fn parse(text: &str) -> Result<PrefixExtractor, String> {
     let number = |digits: &str| digits.parse::<usize>().map_err(|e| format!("`{digits}`: {e}"));
     let extractor = match text.split_once(':') {

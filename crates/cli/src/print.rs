@@ -13,7 +13,7 @@ pub enum RowFormat {
     Text,
     /// Hex digits.
     Hex,
-    /// JSON, bytes that are not UTF-8 as hex digits; with `hex`, all bytes.
+    /// JSON; bytes that are not UTF-8 as hex digits. With `hex`, all bytes.
     Json {
         /// Keys and values as hex digits even when they are text.
         hex: bool,
@@ -58,7 +58,7 @@ impl RowFormat {
 /// How lines of a file are printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LineFormat {
-    /// As they were read, but on a terminal in the text form of [`escape`]; the byte ends them.
+    /// As they were read, but on a terminal in the text form of [`escape`]; then the end-of-line byte.
     Text(u8),
     /// As JSON rows.
     Json,

@@ -1,4 +1,4 @@
-//! Progress on standard error; nothing is drawn if that is not a terminal.
+//! Progress on standard error; draws nothing unless that is a terminal.
 
 use crate::human;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};

@@ -51,7 +51,7 @@ impl Args {
     }
 }
 
-/// Reads at most one byte over the limit, which is enough for the store to reject the value.
+/// Reads at most one byte over the limit, enough for the store to reject the value.
 fn read_stdin() -> Result<Vec<u8>, Failure> {
     let mut value = Vec::new();
     let mut limited = std::io::stdin().lock().take(MAX_VALUE_BYTES as u64 + 1);

@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 /// Retune the filters, by bits per key, rate or memory
 ///
 /// Writes only sidecar files (NNNNNN.filter); segments keep their bytes. Filters that already fit are kept,
-/// so an interrupted run continues when you run it again. Segments written later get the filters of the
+/// so to continue after an interruption, run the command again. Segments written later get the filters of the
 /// policy that the store is opened with. Without an option: the library's default, 10 bits per key on
 /// average.
 #[derive(clap::Args)]

@@ -6,10 +6,10 @@ use std::io::Write;
 
 /// Salvage the readable rows of a damaged store
 ///
-/// For a store that does not open, or that is partly unreadable. Reads every block, rewrites the rows around
-/// damaged blocks, and rebuilds a lost manifest from the segments. Nothing is removed: damaged files are
-/// renamed to *.damaged and listed, and so are the key ranges that lost rows. Keys there may be missing, have
-/// an older value, or reappear although they were deleted.
+/// For a store that does not open or is partly unreadable. Reads every block, rewrites the rows around
+/// damaged blocks, and rebuilds a lost manifest from the segments. Removes nothing: renames damaged files to
+/// *.damaged and lists them, and lists the key ranges that lost rows. Keys there may be missing, have an
+/// older value, or reappear although they were deleted.
 #[derive(clap::Args)]
 pub struct Args {}
 

@@ -1,4 +1,4 @@
-//! A parser of the Redis protocol (RESP) that finds requests in a connection's bytes without copying them.
+//! A parser of the Redis protocol (RESP): finds requests in a connection's bytes without copying them.
 //!
 //! ```text
 //! request = "*" count CRLF bulk{count}   count at most 1,048,576; a request with count 0 or less is ignored
@@ -7,9 +7,9 @@
 //! ```
 //!
 //! The `redis-protocol` crate (6.0) does not fit. Its decoders restart whenever bytes arrive, so a large
-//! request in small pieces takes quadratic time; they follow nested arrays without a limit, allocate for each
-//! request as much as the client claims, and do not parse inline requests. This parser resumes where it
-//! stopped and holds one vector of ranges.
+//! request in small pieces takes quadratic time. They follow nested arrays without a limit, allocate whatever
+//! the client claims, and do not parse inline requests. This parser resumes where it stopped and holds one
+//! vector of ranges.
 
 use std::ops::Range;
 
@@ -25,8 +25,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// For an authenticated client. The count is Redis' own limit; the sizes leave room for a batch of
-    /// 200,000 titles.
+    /// For an authenticated client. The count is Redis' own limit; the sizes allow a batch of 200,000 titles.
     pub const FULL: Limits = Limits { args: 1 << 20, bulk: 1 << 20, request: 16 << 20 };
     /// Before the password is given; Redis' own limits.
     pub const UNAUTHENTICATED: Limits = Limits { args: 10, bulk: 16 << 10, request: 64 << 10 };
@@ -36,8 +35,7 @@ const LINE_MAX: usize = 64 << 10;
 /// Longest number, with its mark and line end.
 const NUMBER_LINE_MAX: usize = 32;
 
-/// Finds one request after another. Positions are relative to the start of the buffer passed to
-/// [`next`](Self::next).
+/// Finds one request after another. Positions are relative to the buffer passed to [`next`](Self::next).
 #[derive(Default)]
 pub struct Parser {
     state: State,
@@ -68,7 +66,7 @@ fn fail<T>(what: impl Into<String>) -> Result<T, ProtocolError> {
 
 impl Parser {
     /// Continues parsing `buffer`. `true` when a request is complete: until the next call, its arguments (at
-    /// least one) can be [lent](Self::lend). Escapes in an inline request are replaced within the buffer.
+    /// least one) can be [lent](Self::lend). Escapes in an inline request are replaced in the buffer.
     ///
     /// # Errors
     /// The protocol error, in Redis' words. The parser cannot continue after it.
@@ -158,8 +156,7 @@ impl Parser {
         self.args = args;
     }
 
-    /// The number of bytes at the start of the buffer that belong to complete requests. The caller must
-    /// remove them.
+    /// The number of bytes at the start of the buffer in complete requests. The caller must remove them.
     pub fn take_consumed(&mut self) -> usize {
         let complete = match self.state {
             State::Start => self.at,
@@ -168,7 +165,7 @@ impl Parser {
         self.at -= complete;
         self.start = self.start.saturating_sub(complete);
         if matches!(self.state, State::Start) {
-            self.args = Vec::new(); // An idle connection keeps nothing.
+            self.args = Vec::new(); // An idle connection holds no memory.
         }
         self.args.iter_mut().for_each(|arg| *arg = arg.start - complete..arg.end - complete);
         complete

@@ -33,8 +33,8 @@ pub struct Args {
     /// Print keys without values
     #[arg(long)]
     keys_only: bool,
-    /// Go on behind what cannot be read. Names it on standard error with the keys that may be missing, and
-    /// exits 2. Older rows of these keys are left out, because what cannot be read may overwrite or delete
+    /// Continue after unreadable parts. Reports each on standard error with the keys that may be missing, and
+    /// exits 2. Older rows of these keys are left out, because the unreadable part may overwrite or delete
     /// them
     #[arg(long)]
     skip_damaged: bool,
@@ -94,8 +94,8 @@ impl Args {
     }
 }
 
-/// Why no key at all can be in the range, which nobody asks for on purpose. An end that equals the start is
-/// not reported: scripts that divide a range get there.
+/// Why the range cannot contain any key, which nobody wants. An end that equals the start is not reported:
+/// scripts that divide a range get there.
 fn mistake(prefix: Option<&[u8]>, from: Option<&[u8]>, to: Option<&[u8]>) -> Option<&'static str> {
     if from.zip(to).is_some_and(|(from, to)| to < from) {
         return Some(
@@ -112,12 +112,12 @@ fn mistake(prefix: Option<&[u8]>, from: Option<&[u8]>, to: Option<&[u8]>) -> Opt
 #[derive(Default)]
 struct Damage {
     skipped: Skipped,
-    /// How many parts of it were reported.
+    /// How many skipped parts were reported.
     parts: usize,
 }
 
 impl Damage {
-    /// Reports what is new.
+    /// Reports new skipped parts.
     fn report(&mut self) {
         for lost in self.skipped.take_keys() {
             notice(lost.error);
@@ -126,8 +126,7 @@ impl Damage {
     }
 }
 
-/// The intersection of all options; `None` when it is empty. An inverted range is empty rather than an error,
-/// as in SQL.
+/// The intersection of all options; `None` if empty. An inverted range is empty, as in SQL.
 fn bounds(prefix: Option<Vec<u8>>, from: Option<Vec<u8>>, to: Option<Vec<u8>>) -> Option<Bounds> {
     let prefix = prefix.unwrap_or_default();
     let start = from.unwrap_or_default().max(prefix.clone());

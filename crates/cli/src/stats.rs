@@ -1,4 +1,4 @@
-//! `sidebloom stats`: what the store holds, level by level.
+//! `sidebloom stats`: the contents of the store, level by level.
 
 use crate::context::{Context, Failure, Outcome};
 use crate::remote::open_to_read;
@@ -11,8 +11,8 @@ use std::io::Write;
 
 /// Print the contents and false-positive rates of each level
 ///
-/// Observed rates cover this run only, so a store that was just opened has none; --probe looks up absent keys
-/// first.
+/// Observed rates start when the store is opened, so there are none at first; --probe looks up absent keys
+/// before printing.
 #[derive(clap::Args)]
 pub struct Args {
     /// Look up this many absent keys first: present keys with a suffix, spread over the whole store. Reads
@@ -37,7 +37,7 @@ struct Report {
     since_opening: SinceOpening,
 }
 
-/// The store since this run opened it.
+/// Counters since the store was opened.
 #[derive(Serialize)]
 struct SinceOpening {
     #[serde(flatten)]
@@ -46,7 +46,7 @@ struct SinceOpening {
     filters_mapped: u64,
     write_amplification: f64,
     write_stall: Option<String>,
-    /// Everything that another process wrote longer ago than this, in seconds, is included.
+    /// What another process wrote longer ago than this, in seconds, is included.
     follower_age: Option<f64>,
 }
 
@@ -68,16 +68,16 @@ struct LevelRow {
     filter_kinds: Vec<String>,
     bits_per_key: f64,
     expected_fpr: f64,
-    /// `None` when no filter was probed for an absent key in this run.
+    /// `None` if no filter was probed for an absent key since the store was opened.
     observed_fpr: Option<f64>,
-    /// Filter probes for absent keys behind that rate.
+    /// Number of filter probes for absent keys in that rate.
     observed_answers: u64,
 }
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let db = open_to_read(cx)?;
-        db.warm()?; // Otherwise filters whose checksums are not verified yet would count as missing.
+        db.warm()?; // Otherwise filters not verified yet would count as missing.
         let probed = if self.probe > 0 { ask_for_absent_keys(&db, self.probe)? } else { 0 };
         let stats = db.stats();
         let report = Report::new(&stats, probed);
@@ -90,8 +90,8 @@ impl Args {
 }
 
 /// Picks keys evenly from the store and looks each up with a unique suffix, so that it falls into the same
-/// segments and is (almost certainly) absent. Passes over the keys until it has made `probes` lookups.
-/// Returns their number: fewer only in an empty store.
+/// segments and is (almost certainly) absent. Repeats the keys until it has made `probes` lookups. Returns
+/// their number: fewer only in an empty store.
 fn ask_for_absent_keys(db: &Db, probes: u64) -> Result<u64, Failure> {
     let keys: u64 = db.stats().levels.iter().map(|level| level.keys).sum();
     let bar = progress::bar("looking up absent keys", probes);
@@ -195,7 +195,7 @@ fn print_since_opening(stats: &Stats, out: &mut impl Write) -> Result<(), Failur
     let bytes = human::bytes(stats.bytes_read as f64);
     writeln!(
         out,
-        "this run: {bytes} and {reads} blocks read, {hits} from the cache; {open} segments open, {mapped} filters mapped"
+        "since opening: {bytes} and {reads} blocks read, {hits} from the cache; {open} segments open, {mapped} filters mapped"
     )?;
     let [space, descriptors] = [stats.shortages, stats.descriptor_waits].map(human::count);
     let stalled = human::nanos(stats.stall_micros as f64 * 1e3);

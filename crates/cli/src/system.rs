@@ -88,10 +88,9 @@ pub struct DiskMeter {
 /// Disk reads in total, or between two readings.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DiskReads {
-    /// Reads that the device completed, for the whole machine (/proc/diskstats); unknown for file systems
-    /// that span devices.
+    /// The disk's completed reads, machine-wide (/proc/diskstats); unknown if the file system spans devices.
     pub reads: Option<u64>,
-    /// Bytes that this process made the disk read (/proc/self/io, read_bytes; read-ahead counts).
+    /// Bytes that this process caused to be read from disk (/proc/self/io, read_bytes; includes read-ahead).
     pub bytes: Option<u64>,
 }
 
@@ -150,8 +149,7 @@ pub fn log_peak_memory() {
     }
 }
 
-/// Resets [`peak_memory_bytes`]. Without permission, the peak since the start of the process remains, which
-/// is an upper bound.
+/// Resets [`peak_memory_bytes`]. Without permission, the process's peak remains: an upper bound.
 pub fn reset_peak_memory() {
     let _ = fs::write("/proc/self/clear_refs", "5");
 }

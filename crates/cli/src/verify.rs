@@ -9,7 +9,7 @@ use std::io::Write;
 /// Check every checksum, every key against its filter, and the manifest against the files
 ///
 /// Prints one line per problem and exits 2 when data is damaged. Missing and unusable filters are listed too,
-/// but are not damage: they are rebuilt when the store is next opened for writing.
+/// but are not damage: the next opening for writing rebuilds them.
 #[derive(clap::Args)]
 pub struct Args {}
 

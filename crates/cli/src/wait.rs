@@ -11,17 +11,17 @@ use std::time::{Duration, Instant};
 pub enum Wait {
     /// However long it takes.
     Forever,
-    /// At most so long.
+    /// At most this long.
     AtMost(Duration),
 }
 
-/// What `--wait` alone means.
+/// The meaning of `--wait` alone.
 pub const FOREVER: &str = "forever";
 
 /// Between two attempts to open.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// A wait that lasts longer than this is reported.
+/// Waits longer than this are reported.
 const SILENT: Duration = Duration::from_secs(1);
 
 impl Wait {
@@ -34,8 +34,7 @@ impl Wait {
         Duration::try_from_secs_f64(seconds).map(Wait::AtMost).map_err(|e| e.to_string())
     }
 
-    /// Calls `open` until the lock is free. Failing to open because of a lock changes nothing, so an
-    /// interrupt is safe at any time.
+    /// Calls `open` until the lock is free. Failed attempts change nothing, so interrupts are safe.
     pub fn retry<T>(self, mut open: impl FnMut() -> sidebloom::Result<T>) -> sidebloom::Result<T> {
         let started = Instant::now();
         let mut is_reported = false;

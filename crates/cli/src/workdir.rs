@@ -1,4 +1,4 @@
-//! Working directories, removed when a command ends or the user presses Ctrl-C.
+//! Working directories, removed when a command ends or is interrupted with Ctrl-C.
 
 use crate::context::Failure;
 use crate::notice::notice;
@@ -8,7 +8,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A directory that a command works in.
 pub struct WorkDir {
     path: PathBuf,
     temporary: bool,
@@ -26,8 +25,8 @@ impl WorkDir {
         Self::create_temporary(Self::temporary_path(name))
     }
 
-    /// The path of a temporary directory to be. If the default directory for temporary files is in memory, it
-    /// is in /var/tmp, which survives reboots and so is on disk.
+    /// A path for a temporary directory. If the default directory for temporary files is in memory, it is in
+    /// /var/tmp, which survives reboots and so is on disk.
     pub fn temporary_path(name: &str) -> PathBuf {
         let places = [std::env::temp_dir(), PathBuf::from("/var/tmp")];
         let place =
@@ -72,8 +71,7 @@ impl Drop for WorkDir {
     }
 }
 
-/// Removes a directory. The store may still be writing when a signal arrives; a retry removes files created
-/// in the meantime.
+/// Removes a directory. The store may still be writing when a signal arrives; a retry removes new files.
 fn remove(path: &Path) {
     for _ in 0..20 {
         if fs::remove_dir_all(path).is_ok() || !path.exists() {

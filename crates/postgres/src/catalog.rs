@@ -1,5 +1,4 @@
-//! A follower's triggers in the catalog, found by the numbers of the table and the column, which no rename
-//! changes.
+//! A follower's triggers in the catalog, found by the numbers of table and column, which survive renames.
 
 use crate::table::{Table, quoted};
 use crate::trust;
@@ -15,13 +14,13 @@ pub fn home(client: &mut Client, table: &Table) -> Result<Option<String>, Error>
     Ok(client.query_opt(home, &[&table.oid, &table.prefix])?.map(|row| row.get(0)))
 }
 
-/// The catalog at one moment.
+/// A snapshot of the catalog.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Catalog {
-    /// Why changes bypass the outbox, or others write to it, if so, and what to do.
+    /// Why changes bypass the outbox, or others write to it, and what to do about it.
     pub gap: Option<String>,
-    /// Differs whenever changes may have bypassed it: when a trigger is disabled, enabled or recreated, when
-    /// a partition is added or removed, and when an enum label is renamed, which renames keys without
+    /// Changes whenever changes may have bypassed the outbox: when a trigger is disabled, enabled or
+    /// recreated, a partition is added or removed, or an enum label is renamed, which renames keys without
     /// touching their rows.
     pub version: String,
     /// The names of schema, table and column now; `None` when one of them was dropped.
@@ -59,7 +58,7 @@ const CATALOG: &str = "
         JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum = $4 AND NOT a.attisdropped
         WHERE c.oid = $1) AS names ON true";
 
-/// Looks at the triggers of a table and of all its partitions.
+/// Inspects the triggers of a table and of all its partitions.
 pub fn look(client: &mut impl GenericClient, table: &Table) -> Result<Catalog, Error> {
     let row = client.query_one(CATALOG, &[&table.oid, &table.prefix, &table.home, &table.number])?;
     let names: [Option<String>; 3] = [row.get(3), row.get(4), row.get(5)];
@@ -88,7 +87,7 @@ pub fn look(client: &mut impl GenericClient, table: &Table) -> Result<Catalog, E
     Ok(Catalog { gap, version, names })
 }
 
-/// The schemas and prefixes of what is installed for a column that has this name, or had it at installation.
+/// The schemas and prefixes of what is installed for a column that has this name, or had it when installed.
 /// `schema` is optional.
 pub fn find(
     client: &mut Client,
@@ -113,7 +112,7 @@ pub fn find(
     Ok(rows.iter().map(|row| (row.get(0), row.get(1))).collect())
 }
 
-/// The end of a function's comment: the names that the column had at installation.
+/// The end of a function's comment: the column's names at installation.
 pub fn described(schema: Option<&str>, table: &str, column: &str) -> String {
     let schema = schema.map(quoted).unwrap_or_default();
     format!("{schema}.{}.{}", quoted(table), quoted(column))

@@ -6,19 +6,18 @@ use postgres::{Client, Config};
 use sidebloom::{Error, Result};
 use std::str::FromStr;
 
-/// The search path that the role or the address had set.
+/// The search path set by the role or the address.
 #[derive(Debug, Clone)]
 pub struct SearchPath {
-    /// As `SET` takes it.
+    /// In the form that `SET` takes.
     pub setting: String,
     /// Its schemas that exist.
     pub schemas: Vec<String>,
 }
 
-/// Connects. Rows that a policy hides from the role are an error on this connection, not missing keys. Names
-/// without a schema are the server's own: a role that may create objects in a schema of the path could
-/// otherwise put a better match for a function or an operator there, and it would run as the role that
-/// connects.
+/// Connects. On this connection, rows that a policy hides from the role are an error, not missing keys. Names
+/// without a schema are the server's own. Otherwise, a role that may create objects in a schema of the path
+/// could put a better match for a function or an operator there, and it would run as the connecting role.
 pub fn open_session(
     connect: impl FnOnce() -> Result<Client, postgres::Error>,
 ) -> Result<(Client, SearchPath), postgres::Error> {
@@ -42,22 +41,22 @@ pub struct Address {
 }
 
 impl Address {
-    /// A password that `url` lacks is taken from `PGPASSWORD`, and parameters for TLS from their variables.
+    /// A password missing from `url` comes from `PGPASSWORD`, and TLS parameters from their variables.
     pub fn parse(url: &str) -> Result<Self> {
         let invalid = |what: String| Error::InvalidArgument(format!("PostgreSQL address: {what}"));
         let (url, tls) = split(url);
         let mut config =
             Config::from_str(&url).map_err(|error| invalid(without_secrets(&url, message(&error))))?;
         if config.get_hosts().iter().any(|host| matches!(host, Host::Tcp(host) if host.contains('@'))) {
-            // What comes before it belongs to the password, and would be shown with the host.
-            return Err(invalid("an @ in the user or the password has to be written as %40".into()));
+            // The part before it belongs to the password, and would be shown with the host.
+            return Err(invalid("an @ in the user or the password must be written as %40".into()));
         }
         let env = |name: &str| std::env::var_os(name).and_then(|value| value.into_string().ok());
         let tls = TlsSettings::new(tls, env, std::env::home_dir().as_deref()).map_err(invalid)?;
         let is_local = |host: &Host| matches!(host, Host::Unix(_));
         config.ssl_mode(match tls.mode {
             Mode::Disable => SslMode::Disable,
-            // There is no TLS on Unix sockets, whatever the mode.
+            // Unix sockets have no TLS, whatever the mode.
             _ if !config.get_hosts().is_empty() && config.get_hosts().iter().all(is_local) => {
                 SslMode::Disable
             }
@@ -65,7 +64,7 @@ impl Address {
             Mode::Require | Mode::VerifyCa | Mode::VerifyFull => SslMode::Require,
         });
         if config.get_hosts().is_empty() {
-            // A certificate is then for the address.
+            // Then the certificate is for the address.
             for address in config.get_hostaddrs().to_vec() {
                 config.host(&address.to_string());
             }
@@ -91,21 +90,20 @@ impl Address {
 }
 
 /// Connects to the server at `url` as [`PostgresSource::connect`](crate::PostgresSource::connect) does, with
-/// TLS if the parameters ask for it or the server offers it; for the transactions of
+/// TLS if the parameters ask for it or the server offers it. For the transactions of
 /// [`commit`](crate::commit).
 ///
 /// # Errors
-/// [`Error::InvalidArgument`] for a malformed `url`, [`Error::Database`] when there is no connection.
+/// [`Error::InvalidArgument`] for a malformed `url`, [`Error::Database`] if the connection fails.
 pub fn connect(url: &str) -> Result<Client> {
     let address = Address::parse(url)?;
     address.connect().map_err(|error| failed(&address.name, &error))
 }
 
-/// The parser's message. It names an option that it does not know, which may be a part of a password that was
-/// not quoted.
+/// The parser's message, which names unknown options. Such an option may be part of an unquoted password.
 fn without_secrets(url: &str, message: String) -> String {
     if url.contains("password") || url.contains('@') {
-        "it cannot be read, perhaps because a value has to be quoted or percent-encoded (the address is not shown, because it has a password)".into()
+        "it cannot be parsed, perhaps because a value must be quoted or percent-encoded (the address is not shown, because it has a password)".into()
     } else {
         message
     }
@@ -121,7 +119,7 @@ pub fn wrong(name: &str, what: impl Into<String>) -> Error {
     Error::Database { name: name.to_owned(), what: what.into() }
 }
 
-/// The server's message, or else what is wrong with the connection.
+/// The server's message, or what is wrong with the connection.
 pub fn message(error: &postgres::Error) -> String {
     if let Some(error) = error.as_db_error() {
         let detail = error.detail().map_or(String::new(), |detail| format!(" ({detail})"));

@@ -4,20 +4,19 @@ use sidebloom::Error;
 use sidebloom::guard::RefreshReport;
 use std::time::Duration;
 
-/// What a follower has done. Each event is reported right after it happened.
+/// An action of a follower, reported right after it happened.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub enum FollowEvent {
-    /// All rows were counted again: at the start, after TRUNCATE, or when changes may have been missed.
+    /// All rows were recounted: at the start, after TRUNCATE, or because changes may have been missed.
     Refreshed(RefreshReport),
-    /// Changes are durable in the guard and will next be deleted from the outbox.
+    /// Changes are durable in the guard and are about to be deleted from the outbox.
     Applied {
         /// Rows inserted.
         inserted: u64,
         /// Rows removed.
         removed: u64,
-        /// Age of the oldest of these changes, in seconds, by the server's clock: how far the guard was
-        /// behind.
+        /// The lag: age of the oldest of these changes, in seconds, by the server's clock.
         lag_seconds: f64,
     },
     /// Every visible change is in the guard.
@@ -25,20 +24,19 @@ pub enum FollowEvent {
     /// Still suspended; repeated with every check of the catalog.
     Waiting,
     /// Changes may have bypassed the triggers: the guard answers "maybe" to everything until the next
-    /// [`Refreshed`](Self::Refreshed), which follows by itself once the cause is fixed.
+    /// [`Refreshed`](Self::Refreshed), which follows automatically once the cause is fixed.
     Suspended {
         /// What is wrong.
         reason: String,
     },
-    /// The table or the column was renamed. The follower continues under the new name; a new follower must be
-    /// given it.
+    /// The table or the column was renamed. The follower uses the new name; a new follower needs it.
     Renamed {
         /// SCHEMA.TABLE.
         table: String,
         /// The column.
         column: String,
     },
-    /// The connection was lost. The guard answers as of the last change.
+    /// The connection was lost. Until it is back, the guard answers as of the last change.
     Disconnected {
         /// What happened.
         error: Error,

@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 /// Delay before the first attempt to reconnect.
 const RETRY_MIN: Duration = Duration::from_millis(100);
 
-/// Time between two looks at an empty outbox. Any role may notify.
+/// Time between two checks of an empty outbox, since any role may notify.
 const LOOK: Duration = Duration::from_millis(2);
 
 /// Returned by `report`: whether to continue.
@@ -25,13 +25,13 @@ type Flow = ControlFlow<()>;
 
 impl PostgresSource {
     /// Applies every change of the table to the guard, until `report` breaks. First refreshes the guard if it
-    /// has not followed this outbox up to now. Reconnects when the connection is lost; meanwhile the guard
+    /// may have missed changes of this outbox. Reconnects when the connection is lost; until then the guard
     /// answers as of the last change.
     ///
     /// # Errors
     /// [`Error::Database`] when the triggers or the column are missing, when another guard takes over the
-    /// outbox, or for an error of the server that a retry would not change; the errors of [`Guard::write`]
-    /// and [`Guard::refresh`]. The guard stays consistent and can follow again.
+    /// outbox, or for a server error that a retry would not change; the errors of [`Guard::write`] and
+    /// [`Guard::refresh`]. The guard stays consistent and can follow again.
     pub fn follow(
         &mut self,
         guard: &Guard,
@@ -81,7 +81,7 @@ impl PostgresSource {
         }
     }
 
-    /// Follows as long as the connection lasts. Returns `Ok` when `report` breaks.
+    /// Follows until the connection is lost. Returns `Ok` when `report` breaks.
     fn follow_connected(
         &mut self,
         guard: &Guard,
@@ -103,7 +103,7 @@ impl PostgresSource {
             }
             let looked = Instant::now();
             self.take_notifications()?;
-            // While changes bypass the outbox, applying those in it would not make the guard right: the
+            // While changes bypass the outbox, applying its changes would not make the guard right: the
             // refresh will count them.
             let applied = if self.is_suspended { None } else { self.follow_batch(guard)? };
             match applied {
@@ -127,8 +127,8 @@ impl PostgresSource {
         }
     }
 
-    /// Checks the catalog: suspends the guard if changes may have bypassed the triggers, and refreshes it
-    /// once none can any more.
+    /// Checks the catalog. Suspends the guard if changes may have bypassed the triggers; refreshes it once
+    /// none can any more.
     fn check(
         &mut self,
         guard: &Guard,
@@ -243,8 +243,8 @@ impl PostgresSource {
         waited.map_err(|error| self.failed(&error))
     }
 
-    /// Takes the notifications that have arrived, and not those that keep arriving: a role that notifies
-    /// without pause would hold the follower here.
+    /// Takes the notifications that have already arrived. More may keep arriving: a role that notifies
+    /// nonstop would hold the follower here.
     fn take_notifications(&mut self) -> Result<()> {
         let taken = || -> std::result::Result<(), postgres::Error> {
             let mut notifications = self.client.notifications();
@@ -256,7 +256,7 @@ impl PostgresSource {
         taken.map_err(|error| self.failed(&error))
     }
 
-    /// Whether the schema of the outbox was renamed. Uses the new name from now on.
+    /// Whether the outbox's schema was renamed. Uses the new name from now on.
     fn take_new_home(&mut self) -> Result<bool> {
         let home = catalog::home(&mut self.client, &self.table).map_err(|error| self.failed(&error))?;
         let moved = home.filter(|home| *home != self.table.home);
@@ -288,7 +288,7 @@ impl PostgresSource {
                 Ok(None)
             }
             Err(error) => match client.is_valid(Duration::from_secs(2)) {
-                // Renamed or dropped meanwhile: the next check will tell.
+                // Renamed or dropped since: the next check will tell.
                 Ok(()) => {
                     (self.client, self.search_path) = (client, path);
                     Ok(None)

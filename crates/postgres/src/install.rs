@@ -5,17 +5,16 @@ use crate::table::{Kind, Table, TableError, quoted};
 use crate::{catalog, location, trust};
 use postgres::{Client, Error, GenericClient};
 
-/// What [`PostgresSource::install_trigger`](crate::PostgresSource::install_trigger) has found and done.
+/// The result of [`PostgresSource::install_trigger`](crate::PostgresSource::install_trigger).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Installation {
-    /// Everything was there.
+    /// Everything existed.
     Found,
-    /// Something was missing or disabled, and everything is there now.
+    /// Something was missing or disabled; it is now in place.
     Created,
-    /// Other roles could have added changes to the outbox, or taken changes away. It was replaced, and the
-    /// follower will refresh the guard. What its owner had granted on the old tables to other roles has to be
-    /// granted again.
+    /// Other roles could have added changes to the outbox, or removed changes. It was replaced, and the
+    /// follower will refresh the guard. Grants by the owner on the old tables must be repeated.
     Mended {
         /// What was wrong.
         reason: String,
@@ -29,15 +28,15 @@ impl std::fmt::Display for Installation {
             Installation::Created => f.write_str("the triggers have been installed"),
             Installation::Mended { reason } => write!(
                 f,
-                "the triggers and their outbox were not safe from other roles and have been replaced ({reason}); all rows are counted again"
+                "the triggers and their outbox were not safe from other roles and have been replaced ({reason}); all rows will be counted again"
             ),
         }
     }
 }
 
-/// Creates the outbox and the triggers, unless all of them exist and only roles that may change the table at
-/// will can reach them. A guard that followed the column before will be refreshed: changes may have bypassed
-/// the old triggers, or been forged.
+/// Creates the outbox and the triggers, unless all of them exist and are out of reach of roles that may not
+/// change the table at will. A guard that followed the column before will be refreshed: changes may have
+/// bypassed the old triggers, or been forged.
 pub fn install(client: &mut Client, table: &Table) -> Result<Installation, TableError> {
     let mut tx = client.transaction()?;
     if is_installed(&mut tx, table)? {
@@ -45,7 +44,7 @@ pub fn install(client: &mut Client, table: &Table) -> Result<Installation, Table
     }
     if let Some(taken) = location::taken(&mut tx, &table.home, &table.prefix, table.oid)? {
         return Err(TableError::Unusable(format!(
-            "a follower's triggers on \"{}\" cannot be installed: {taken}, which has not the rights of the table's owner; remove it first",
+            "a follower's triggers on \"{}\" cannot be installed: {taken}, which lacks the rights of the table's owner; remove it first",
             table.name
         )));
     }
@@ -73,8 +72,7 @@ fn existing(client: &mut impl GenericClient, table: &Table) -> Result<[bool; 2],
     Ok([row.get(0), row.get(1)])
 }
 
-/// String literals in SQL, as the server writes them: right whatever `standard_conforming_strings` is where
-/// they are read.
+/// SQL string literals, quoted by the server: valid with any `standard_conforming_strings`.
 fn literals<const N: usize>(client: &mut impl GenericClient, texts: [&str; N]) -> Result<[String; N], Error> {
     let rows = client.query(
         "SELECT quote_literal(given.text) FROM unnest($1::text[]) WITH ORDINALITY AS given (text, number) ORDER BY number",
@@ -84,7 +82,7 @@ fn literals<const N: usize>(client: &mut impl GenericClient, texts: [&str; N]) -
     Ok(std::array::from_fn(|_| rows.next().unwrap_or_default()))
 }
 
-/// Creates the tables anew.
+/// Recreates the tables.
 fn tables(table: &Table) -> String {
     let (outbox, follower) = (outbox(table), follower(table));
     let key = if table.kind == Kind::Bytes { "bytea" } else { "text" };
@@ -182,7 +180,7 @@ fn triggers(
     let [comment, body] = literals(client, [&comment, body])?;
     let [rows, update, truncate] =
         ["rows", "update", "truncate"].map(|name| quoted(&format!("{prefix}_{name}")));
-    // Without OR REPLACE, a function that another role has created in the meantime is an error.
+    // Without OR REPLACE, a function that another role has just created is an error.
     let create = if has_function { "CREATE OR REPLACE" } else { "CREATE" };
     Ok(format!(
         "DELETE FROM {follower};
@@ -208,8 +206,7 @@ fn triggers(
     ))
 }
 
-/// SQL that takes away what default privileges have granted to others. Existing tables keep what their owner
-/// has granted.
+/// SQL that revokes what default privileges granted to others. Existing tables keep their owner's grants.
 fn strangers(client: &mut impl GenericClient, table: &Table, are_tables_new: bool) -> Result<String, Error> {
     let row = client.query_one(
         "SELECT coalesce(string_agg(format('REVOKE ALL ON %s FROM %s CASCADE', object,

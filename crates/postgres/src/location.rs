@@ -1,4 +1,4 @@
-//! Where the triggers and the outbox of a column are, and what they are called.
+//! The schema and the names of a column's triggers and outbox.
 
 use postgres::{Client, Error, GenericClient};
 use sidebloom::KeyHasher;
@@ -8,16 +8,16 @@ use std::hash::{BuildHasher, RandomState};
 const SALTS: u8 = 16;
 
 /// The initial name of a column's triggers and outbox. Depends on nothing that restoring a dump changes.
-/// `salt` distinguishes it from that of another table that had these names before.
+/// `salt` distinguishes it from another table's that had these names before.
 fn prefix(names: [&str; 3], salt: u8) -> String {
     let mut bytes = names.map(str::as_bytes).join(&0);
     bytes.extend((salt > 0).then_some(salt));
     format!("sidebloom_{:016x}", KeyHasher::from(0).hash(&bytes))
 }
 
-/// The schema and the prefix of what is installed for a column, whatever the column was called then (what is
-/// installed for a table that this one is a partition of does not count, nor what belongs to a role without
-/// the rights of the table's owner); or, if nothing is, where to install it.
+/// The schema and the prefix of what is installed for a column, whatever the column's name at that time; if
+/// nothing is, where to install it. Ignores what belongs to a parent of a partition, or to a role without the
+/// rights of the table's owner.
 pub fn locate(
     client: &mut Client,
     table: u32,
@@ -46,12 +46,12 @@ pub fn locate(
             return Ok((names[0].to_owned(), prefix));
         }
     }
-    // Others have taken all of them. Nobody can take this one in advance.
+    // Others have taken all names. Nobody can take this one in advance.
     Ok((names[0].to_owned(), format!("sidebloom_{:016x}", RandomState::new().hash_one(table))))
 }
 
-/// Names in a schema (`$1`) that something installed for a table (`$3`) would need with the prefix `$2`, and
-/// that are another role's.
+/// Objects of other roles in a schema (`$1`) with names that an installation for a table (`$3`) with the
+/// prefix `$2` would need.
 const TAKEN: &str = "
     SELECT found.name || ' belongs to the role ' || quote_ident(pg_get_userbyid(found.owner)) FROM pg_class c, pg_namespace n, LATERAL (
         SELECT p.oid::regproc::text AS name, p.proowner AS owner FROM pg_proc p WHERE p.pronamespace = n.oid AND p.proname = $2
@@ -61,8 +61,7 @@ const TAKEN: &str = "
         WHERE t.typnamespace = n.oid AND t.typname IN ($2 || '_outbox', $2 || '_follower')) AS found
     WHERE c.oid = $3 AND n.nspname = $1 AND NOT pg_has_role(found.owner, c.relowner, 'MEMBER') LIMIT 1";
 
-/// Something of a role without the rights of the table's owner that has a name which an installation with
-/// this prefix needs.
+/// An object with a name that this prefix needs, of a role without the rights of the table's owner.
 pub fn taken(
     client: &mut impl GenericClient,
     home: &str,

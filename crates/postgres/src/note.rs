@@ -7,7 +7,7 @@
 //!     12     …  ranges of ids: for each, the distance from the end of the previous one, and its length minus
 //!               one, as varints
 //! ```
-//! With any other note the guard is refreshed before it follows.
+//! With any other note, the guard is refreshed before it follows.
 
 use sidebloom_filter::codec::{Decoder, Encode};
 

@@ -1,8 +1,8 @@
-//! How to follow.
+//! Options for following.
 
 use std::time::Duration;
 
-/// How to follow a table.
+/// Options for following a table.
 #[derive(Debug, Clone, Copy)]
 pub struct FollowOptions {
     pub(crate) refresh: bool,
@@ -28,29 +28,29 @@ impl FollowOptions {
         Self::default()
     }
 
-    /// Begins with a refresh even if the guard could continue from where it is. Default false.
+    /// Begins with a refresh even if the guard could continue. Default: false.
     pub fn refresh(mut self, refresh: bool) -> Self {
         self.refresh = refresh;
         self
     }
 
-    /// How long to wait for a notification before polling the outbox, and so the time between two events
-    /// while nothing happens. Default one second.
+    /// How long to wait for a notification before polling the outbox; also the time between two events when
+    /// nothing happens. Default: one second.
     pub fn poll(mut self, poll: Duration) -> Self {
         self.poll = poll;
         self
     }
 
-    /// How often to check that all triggers are in place and the partitions are the same. For this long, plus
-    /// [`poll`](Self::poll), a key that bypassed the triggers may get a wrong "no". A check is one short
-    /// query. Default one second.
+    /// How often to check the triggers and the list of partitions. For this long, plus [`poll`](Self::poll),
+    /// a key that bypassed the triggers may get a wrong "no". A check is one short query. Default: one
+    /// second.
     pub fn check(mut self, check: Duration) -> Self {
         self.check = check;
         self
     }
 
-    /// The longest time between two attempts to reconnect. The first comes after a tenth of a second; the
-    /// wait then doubles each time. Default ten seconds.
+    /// Maximum time between two attempts to reconnect. The first comes after a tenth of a second; the wait
+    /// then doubles each time. Default: ten seconds.
     pub fn retry_max(mut self, retry_max: Duration) -> Self {
         self.retry_max = retry_max;
         self

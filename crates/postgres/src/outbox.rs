@@ -1,4 +1,4 @@
-//! The outbox, which the triggers fill and a follower empties.
+//! The outbox: triggers fill it, a follower empties it.
 
 use crate::catalog;
 use crate::note::{Ids, Note};
@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 /// Changes read at once.
 const BATCH: i64 = 4096;
 
-/// Changes visible at one moment, in the order of their ids.
+/// Changes visible at one moment, in order of their ids.
 pub struct Batch {
     pub token: u64,
     pub changes: Vec<(RowChange, Vec<u8>)>,
@@ -67,7 +67,7 @@ pub fn remove(client: &mut Client, home: &str, prefix: &str) -> Result<(), Error
     ))
 }
 
-/// Whether the outbox exists, every change of the table goes to it, and nothing else does.
+/// Whether the outbox exists and receives exactly the changes of the table.
 pub fn is_installed(client: &mut impl GenericClient, table: &Table) -> Result<bool, Error> {
     let found = client.query_one(
         "SELECT to_regclass($1) IS NOT NULL AND to_regclass($2) IS NOT NULL",
@@ -82,13 +82,12 @@ pub fn counted_version(client: &mut impl GenericClient, table: &Table) -> Result
     Ok(row.and_then(|row| row.get(0)))
 }
 
-/// SQL that locks out every other follower until the transaction ends.
+/// SQL that excludes every other follower until the transaction ends.
 pub fn lock(table: &Table) -> String {
     format!("LOCK TABLE {} IN ACCESS EXCLUSIVE MODE", follower(table))
 }
 
-/// Takes over the outbox under a new token. Returns the note with the ids of the changes in the transaction's
-/// snapshot.
+/// Takes over the outbox under a new token. Returns the note with the change ids of the snapshot.
 pub fn take_over(tx: &mut Transaction<'_>, table: &Table) -> Result<Note, Error> {
     let token = RandomState::new().hash_one(std::time::SystemTime::now()) | 1; // A new outbox has 0.
     let version = catalog::look(tx, table)?.version;
@@ -129,7 +128,7 @@ pub fn read(client: &mut Client, table: &Table) -> Result<Option<Batch>, Error> 
         let op = match row.get::<_, &str>(1) {
             "+" => RowChange::Insert,
             "-" => RowChange::Remove,
-            // A later version's mark: a refresh is right whatever it means.
+            // A later version's mark: a refresh is right whatever its meaning.
             _ => RowChange::Truncate,
         };
         batch.ids.push(row.get(0));
@@ -139,11 +138,10 @@ pub fn read(client: &mut Client, table: &Table) -> Result<Option<Batch>, Error> 
     Ok(Some(batch))
 }
 
-/// Deletes the changes that a guard's note names, if the guard still owns the outbox. Returns whether it
-/// does.
+/// Deletes the changes named in a guard's note, if the guard still owns the outbox. Returns whether it does.
 pub fn delete(client: &mut Client, table: &Table, note: &Note) -> Result<bool, Error> {
     let mut tx = client.transaction()?;
-    // Excludes a follower that takes over the outbox: the token does not change before this transaction ends.
+    // Excludes a follower that takes over the outbox: the token cannot change before this transaction ends.
     tx.batch_execute(&format!("LOCK TABLE {} IN ACCESS SHARE MODE", follower(table)))?;
     if token(&mut tx, table)? != note.token {
         return Ok(false);

@@ -13,13 +13,12 @@ use sidebloom::{Error, Result};
 
 type Connect = dyn FnMut() -> Result<Client, postgres::Error> + Send;
 
-/// A column of a table of a PostgreSQL database, version 12 or later. The [crate] documentation says what its
-/// keys are.
+/// A column of a table in PostgreSQL 12 or later. The [crate] documentation defines its keys.
 pub struct PostgresSource {
     pub(crate) connect: Box<Connect>,
-    /// The server's name in errors, without the password.
+    /// The server's name for errors, without the password.
     pub(crate) name: String,
-    /// Table and column as the caller named them.
+    /// Table and column as given by the caller.
     pub(crate) wanted: (String, String),
     pub(crate) table: Table,
     pub(crate) client: Client,
@@ -32,13 +31,13 @@ pub struct PostgresSource {
 }
 
 impl PostgresSource {
-    /// Connects to the server at `url`, a URL or `name=value` pairs. The [crate] documentation says which
-    /// parameters are for TLS. A password that `url` lacks is taken from the environment variable
-    /// `PGPASSWORD`. `table` is TABLE (of a schema on the search path) or SCHEMA.TABLE.
+    /// Connects to the server at `url`, a URL or `name=value` pairs. The [crate] documentation has the TLS
+    /// parameters. A password missing from `url` comes from the environment variable `PGPASSWORD`. `table` is
+    /// TABLE (in a schema on the search path) or SCHEMA.TABLE.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for a malformed `url`; [`Error::Database`] when the server does not answer,
-    /// offers no TLS that `url` demands or is not trusted, the table or column does not exist, or the column
+    /// lacks the TLS that `url` demands or is not trusted, the table or column does not exist, or the column
     /// cannot be a key.
     pub fn connect(url: &str, table: &str, column: &str) -> Result<Self> {
         let address = Address::parse(url)?;
@@ -46,7 +45,7 @@ impl PostgresSource {
     }
 
     /// Connects through `connect`, for instance with another implementation of TLS; a follower that loses its
-    /// connection calls it again. `name` is the server's name in errors.
+    /// connection calls it again. `name` is the server's name for errors.
     ///
     /// # Errors
     /// The errors of [`connect`](Self::connect).
@@ -80,14 +79,14 @@ impl PostgresSource {
         wrong(&self.name, what)
     }
 
-    /// Reads all keys in one snapshot. When following, the same snapshot of the outbox too.
+    /// Reads all keys in one snapshot. When following, also the outbox in the same snapshot.
     fn read(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<(), ReadError> {
         let table = &self.table;
         let mut tx =
             self.client.build_transaction().isolation_level(IsolationLevel::RepeatableRead).start()?;
-        // Locks come before the snapshot, which the first query takes: to older snapshots, a table that is
-        // rewritten (ALTER TABLE, TRUNCATE) is empty. The lock on the outbox keeps another follower from
-        // using what it has read before.
+        // Lock before the first query, which takes the snapshot: in older snapshots, a table that is
+        // rewritten (ALTER TABLE, TRUNCATE) is empty. The lock on the outbox keeps other followers from using
+        // what they read before.
         if self.is_following {
             tx.batch_execute(&outbox::lock(table))?;
         }
@@ -135,7 +134,7 @@ impl Source for PostgresSource {
         let Some(parameter) = parameter(&self.table, key) else { return Ok(0) };
         match self.client.query_one(&count, &[&*parameter]) {
             Ok(row) => Ok(row.get::<_, i64>(0).unsigned_abs()),
-            // No row has a key that is not a value of the type.
+            // Not a value of the type, so no row has it.
             Err(error)
                 if [SqlState::INVALID_TEXT_REPRESENTATION, SqlState::NUMERIC_VALUE_OUT_OF_RANGE]
                     .iter()
@@ -147,7 +146,7 @@ impl Source for PostgresSource {
         }
     }
 
-    /// An inserted row has its key, and the defaults of the other columns. A removed key must exist.
+    /// An inserted row has its key, and defaults in the other columns. A removed key must exist.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<()> {
         self.write(changes).map_err(|error| match error {
             WriteError::Sql(error) if error.code() == Some(&SqlState::NOT_NULL_VIOLATION) => self.wrong(format!(
@@ -168,7 +167,7 @@ impl Source for PostgresSource {
     }
 
     /// Where to follow from. Empty after an ordinary refresh, which leaves the outbox alone: a follower then
-    /// starts with a refresh of its own.
+    /// starts with its own refresh.
     fn note(&self) -> Option<Vec<u8>> {
         Some(self.note.clone())
     }
@@ -225,7 +224,7 @@ impl From<postgres::Error> for WriteError {
     }
 }
 
-/// A key as a parameter; `None` when the column's type cannot hold it.
+/// A key as a parameter; `None` if the column's type cannot hold it.
 fn parameter<'k>(table: &Table, key: &'k [u8]) -> Option<Box<dyn ToSql + Sync + 'k>> {
     if table.kind == Kind::Bytes {
         return Some(Box::new(key));
@@ -237,7 +236,7 @@ fn parameter<'k>(table: &Table, key: &'k [u8]) -> Option<Box<dyn ToSql + Sync + 
     })
 }
 
-/// An enum's label, whose binary form is its text.
+/// An enum's label; its binary form is its text.
 #[derive(Debug)]
 struct Label<'k>(&'k str);
 

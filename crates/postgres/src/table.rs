@@ -1,4 +1,4 @@
-//! The column that holds the keys, and what its type means for them.
+//! The column with the keys, and the properties of its type.
 
 use crate::connection::SearchPath;
 use crate::location::locate;
@@ -14,11 +14,11 @@ pub struct Table {
     pub column: String,
     /// The column's number, which a rename does not change.
     pub number: i16,
-    /// How the names of everything installed for a follower of this column begin.
+    /// The prefix of everything installed for a follower of this column.
     pub prefix: String,
     /// The schema where it is installed.
     pub home: String,
-    /// The type beneath all domains, with its schema.
+    /// The type under all domains, with its schema.
     pub type_name: String,
     pub kind: Kind,
     /// The operator that compares two values of that type.
@@ -26,8 +26,8 @@ pub struct Table {
     pub equality: Canonical,
 }
 
-/// How values of the key's type become text and are made from it. Casts are not used where the owner of the
-/// type can define them: its function would run as the follower's role.
+/// How values of the key's type become text, and back. Casts are avoided if the owner of the type can define
+/// them: the function would run as the follower's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// Keys are the bytes of a `bytea`, rather than text.
@@ -50,7 +50,7 @@ impl From<postgres::Error> for TableError {
     }
 }
 
-/// The name of the keys' type beneath all domains, and its kind: `b` base, `e` enum.
+/// The name of the keys' type under all domains, and its kind: `b` base, `e` enum.
 const COLUMN: &str = "
     WITH RECURSIVE type AS (
         SELECT t.oid, t.typname, t.typtype, t.typbasetype, t.typnamespace FROM pg_attribute a JOIN pg_type t ON t.oid = a.atttypid
@@ -66,8 +66,7 @@ const COLUMN: &str = "
     FROM type WHERE typtype <> 'd'";
 
 impl Table {
-    /// Finds `TABLE` on the search path, or `SCHEMA.TABLE`; the names are those of the catalog, without
-    /// quotes.
+    /// Finds `TABLE` on the search path, or `SCHEMA.TABLE`, by the catalog's names, without quotes.
     pub fn find(
         client: &mut Client,
         path: &SearchPath,
@@ -115,7 +114,7 @@ impl Table {
                 ("bytea", _) => Kind::Bytes,
                 _ => Kind::Base,
             },
-            // citext is an extension's, which has its operators in the same schema.
+            // citext belongs to an extension, which has its operators in the same schema.
             equals: match base {
                 "citext" => format!("OPERATOR({}.=)", quoted(type_schema)),
                 _ => "OPERATOR(pg_catalog.=)".to_owned(),
@@ -133,17 +132,17 @@ impl Table {
         quoted(&self.column)
     }
 
-    /// A row's key, given the column's name in that row, where it is not NULL.
+    /// A row's key, given the column's name in that row. Must not be NULL.
     pub fn key_sql(&self, column: &str) -> String {
         match self.kind {
             Kind::Bytes => column.to_owned(),
             Kind::Base => format!("{column}::pg_catalog.text"),
-            // Its output function's text; NULL never comes here.
+            // Its output function's text; never NULL here.
             Kind::Enum => format!("pg_catalog.concat({column})"),
         }
     }
 
-    /// The column cast to the type beneath its domains: a domain over an enum has no operators of its own.
+    /// The column cast to the type under its domains: a domain over an enum has no operators of its own.
     pub fn value_sql(&self, column: &str) -> String {
         format!("{column}::{}", self.type_name)
     }
@@ -157,7 +156,7 @@ impl Table {
     }
 }
 
-/// The number and the schema of a table that can be guarded. `given` is its name as the caller wrote it.
+/// The number and the schema of a table that can be guarded. `given` is the caller's name for it.
 fn find_table(
     client: &mut Client,
     schemas: &[String],
@@ -185,7 +184,7 @@ fn find_table(
     }
 }
 
-/// Which keys the type treats as equal. `formatted` is the type as SQL writes it.
+/// Which keys the type treats as equal. `formatted` is the type's SQL name.
 fn key_type(column: &str, base: &str, kind: &str, formatted: &str) -> Result<Canonical, TableError> {
     const KEYS: &str = "keys must be text, varchar, char, citext, bytea, an integer type, uuid or an enum";
     match (base, kind) {

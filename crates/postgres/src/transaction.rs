@@ -4,8 +4,8 @@ use crate::connection::failed;
 use sidebloom::Result;
 use sidebloom::guard::Transaction;
 
-/// Commits changes of a guard together with the PostgreSQL transaction that they belong to, as
-/// [`Transaction::commit`] does: first the insertions, then the database, then the removals.
+/// Commits changes of a guard together with their PostgreSQL transaction, as [`Transaction::commit`] does:
+/// first the insertions, then the database, then the removals.
 ///
 /// # Errors
 /// The errors of [`Transaction::commit`].

@@ -12,11 +12,11 @@ impl PostgresSource {
     /// Creates an outbox for this column and the triggers that fill it, unless they exist. Needs the rights
     /// of the table's owner, and waits for transactions that have written to the table. From then on every
     /// change writes one more row, and an UPDATE of a key writes two. Renaming the column, the table or the
-    /// schema later breaks no write. Before dropping the column or changing its type,
+    /// schema later breaks no write. Before dropping the column or changing its type, call
     /// [`remove_trigger`](Self::remove_trigger): the server refuses both until then.
     ///
-    /// What is there already is replaced if roles without the rights of the table's owner could have used it,
-    /// as those that sidebloom 0.1 installed could.
+    /// Replaces an existing installation that roles without the rights of the table's owner could have used,
+    /// such as one by sidebloom 0.1.
     ///
     /// # Errors
     /// [`Error::Database`](sidebloom::Error::Database).
@@ -24,7 +24,7 @@ impl PostgresSource {
         install(&mut self.client, &self.table).map_err(|error| table_error(&self.name, error))
     }
 
-    /// Removes what [`install_trigger`](Self::install_trigger) has created.
+    /// Removes what [`install_trigger`](Self::install_trigger) created.
     ///
     /// # Errors
     /// [`Error::Database`](sidebloom::Error::Database).
@@ -36,15 +36,15 @@ impl PostgresSource {
     /// [`remove_triggers_of`](Self::remove_triggers_of), connecting as [`connect`](Self::connect) does.
     ///
     /// # Errors
-    /// The errors of [`connect`](Self::connect), except that a missing table or column is no error.
+    /// The errors of [`connect`](Self::connect), except that a missing table or column is not an error.
     pub fn remove_triggers_at(url: &str, table: &str, column: &str) -> Result<bool> {
         let address = Address::parse(url)?;
         Self::remove_triggers_of(&address.name, || address.connect(), table, column)
     }
 
-    /// Removes what [`install_trigger`](Self::install_trigger) has created for a column, given the names that
-    /// table and column have now or had then, even after they were dropped. Returns whether anything was
-    /// installed. `connect` and `name` are as for [`connect_with`](Self::connect_with).
+    /// Removes what [`install_trigger`](Self::install_trigger) created for a column, given the current names
+    /// of table and column or those at installation, even after they were dropped. Returns whether anything
+    /// was installed. `connect` and `name` are as for [`connect_with`](Self::connect_with).
     ///
     /// # Errors
     /// [`Error::Database`](sidebloom::Error::Database).

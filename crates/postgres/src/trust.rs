@@ -1,24 +1,25 @@
-//! Whether what fills an outbox is out of the reach of other roles.
+//! Whether an outbox is safe from other roles.
 //!
-//! An outbox decides which keys a guard denies, so only roles that could change the table at will may decide
-//! what is in it: those with the rights of the table's owner, which superusers have too. The owner of the
-//! schema is one of them in effect, because it can replace what is in the schema; what it puts there instead
-//! is noticed by its owner.
+//! An outbox decides which keys a guard denies, so only roles that could change the table at will may write
+//! to it: roles with the rights of the table's owner, which superusers have too. The owner of the schema is
+//! effectively one of them, because it can replace the schema's contents; a replacement is noticed by its
+//! owner.
 
 use crate::table::Table;
 use postgres::{Error, GenericClient};
 
-/// How the function of this version begins for a table. The number is not a name, which a stranger's table
-/// could have too; a restored dump gives the table another one, and the triggers are then installed again.
+/// How this version's function begins for a table. It has the table's number rather than its name, which a
+/// stranger's table could have too. A restored dump gives the table another number; the triggers are then
+/// reinstalled.
 pub fn mark(table: &Table) -> String {
     format!("-- sidebloom guard, version 2, for the table {}.\n", table.oid)
 }
 
-/// The path that the function is to have.
+/// The function's search path.
 pub const SEARCH_PATH: &str = "pg_catalog, pg_temp";
 
-/// The first fault found in an installation; no row if nothing is installed. `$1` is the table, `$2` and `$3`
-/// are prefix and schema.
+/// The first fault of an installation; no row if nothing is installed. `$1` is the table, `$2` and `$3` are
+/// prefix and schema.
 const FAULT: &str = "
     WITH relation AS (
         SELECT r.oid, r.relname, r.relkind, r.relhasrules, r.relowner, r.relacl FROM pg_class r JOIN pg_namespace n ON n.oid = r.relnamespace

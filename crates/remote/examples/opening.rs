@@ -1,6 +1,5 @@
-//! How much of a published store a fresh reader reads, and what lookups cost then. The bucket is a local
-//! directory; bytes are those that this process has asked the operating system for (`rchar` in
-//! /proc/self/io).
+//! What opening a published store and looking up keys costs. The bucket is a local directory; bytes are what
+//! this process asked of the operating system (`rchar` in /proc/self/io).
 //!
 //!     cargo run --release -p sidebloom-remote --example opening -- [ROWS] [VALUE BYTES] [DIRECTORY]
 
@@ -28,14 +27,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     drop(db);
 
     let (started, before) = (Instant::now(), bytes_read()?);
-    // Blocks are not kept in memory, so that each lookup of a key that exists is a request.
+    // Keep no blocks in memory, so that each lookup of a present key is a request.
     let options = ReaderOptions::new().store(Options::new().block_cache_bytes(0));
     let reader = options.open(Remote::open(&url)?, dir.join("cache"))?;
     reader.db().warm()?;
     let (took, read) = (started.elapsed(), bytes_read()? - before);
     let local = size_of(&dir.join("cache"))?;
     println!(
-        "opened in {took:.1?}: {local} bytes fetched and kept, {:.2} % of the published; {read} bytes read in all",
+        "opened in {took:.1?}: {local} bytes fetched and kept, {:.2} % of the published bytes; {read} bytes read in total",
         100.0 * local as f64 / published.bytes as f64
     );
 
@@ -55,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let i = i * (rows / hits);
         assert_eq!(reader.db().get(key(i))?.as_deref(), Some(&*value(i, value_bytes)));
     }
-    println!("{hits} keys that exist: {} requests", reader.data_gets() - gets);
+    println!("{hits} present keys: {} requests", reader.data_gets() - gets);
     drop(reader);
     std::fs::remove_dir_all(&dir)?;
     Ok(())
@@ -65,7 +64,7 @@ fn key(i: u64) -> String {
     format!("key{i:021}")
 }
 
-/// Half of it can be compressed.
+/// Half of it is compressible.
 fn value(i: u64, bytes: usize) -> Vec<u8> {
     let mut state = i;
     let mut random = || {

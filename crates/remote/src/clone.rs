@@ -1,8 +1,8 @@
-//! Cloning: the whole of a published store becomes a directory on this machine.
+//! Cloning: copies a published store into a local directory.
 //!
-//! The manifest is the first file there, under a name of its own, and its real name is the last step. So
-//! neither `open` nor `repair` takes a clone for a store that a kill or a power cut has ended. A clone that
-//! fails removes what it has created.
+//! The manifest is the first file, under a temporary name; renaming it is the last step. So neither `open`
+//! nor `repair` accepts a clone that a kill or a power cut interrupted. A failed clone removes what it
+//! created.
 
 use crate::error::{Error, Result};
 use crate::find_generation::Generations;
@@ -18,16 +18,15 @@ use std::path::{Path, PathBuf};
 
 const LOCK: &str = "LOCK";
 
-/// Copies the newest generation at a place into a new directory, which is then a store that can be written,
-/// and published as the next generation. `progress` gets the bytes that were copied and all of them. A filter
-/// that the bucket does not have, or not as it was written, is left out with a warning: the store builds it
-/// anew. Returns the generation.
+/// Copies the newest generation into a new directory. The result is a writable store that can publish the
+/// next generation. `progress` gets the bytes copied so far and the total. A filter that is missing or
+/// damaged in the bucket is left out with a warning: the store rebuilds it. Returns the generation.
 ///
 /// # Errors
-/// [`Error::NotPublished`]; [`Error::Store`] if the directory exists, and if another clone into it is under
-/// way or was never completed; [`Error::Damaged`] for a file that is not what its writer wrote;
-/// [`Error::File`] if the disk has no room for what the generation says that it has; the errors of the bucket
-/// and of the directory. On an error, nothing stays of the clone.
+/// [`Error::NotPublished`]; [`Error::Store`] if the directory exists, or another clone into it is running or
+/// was interrupted; [`Error::Damaged`] for a damaged object; [`Error::File`] if the disk is too small for
+/// what the generation claims; errors of the bucket and of the directory. After an error, nothing of the
+/// clone is left.
 pub fn clone(remote: &Remote, dir: impl AsRef<Path>, progress: &mut dyn FnMut(u64, u64)) -> Result<u64> {
     let dir = dir.as_ref();
     let generations = Generations::new(remote, Kind::Store);
@@ -51,23 +50,23 @@ fn refuse_existing(dir: &Path) -> Result<()> {
     Err(sidebloom::Error::AlreadyExists { path: dir.to_path_buf() }.into())
 }
 
-/// A clone that is being written.
+/// A clone in progress.
 struct Copy<'a> {
     dir: &'a Path,
-    /// The files that were created, or are about to be, except the lock file.
+    /// The files created, or about to be, except the lock file.
     created: Vec<PathBuf>,
-    /// Keeps others from opening the directory.
+    /// Prevents others from opening the directory.
     _lock: Box<dyn LockGuard>,
 }
 
 impl<'a> Copy<'a> {
-    /// Creates the directory and owns it: whoever creates its lock file does.
+    /// Creates the directory and owns it: the owner is whoever creates its lock file.
     fn begin(dir: &'a Path) -> Result<Self> {
         let begun = create_dir_durably(&RealFs, dir).map_err(Error::from).and_then(|()| claim(dir));
         match begun {
             Ok(lock) => Ok(Copy { dir, created: Vec::new(), _lock: lock }),
             Err(error) => {
-                let _ = fs::remove_dir(dir); // It stays if it is not empty: then somebody else owns it.
+                let _ = fs::remove_dir(dir); // Fails if not empty: then somebody else owns it.
                 Err(error)
             }
         }
@@ -91,7 +90,7 @@ impl<'a> Copy<'a> {
                 progress(done, all);
             });
             if file.name == first.name {
-                self.sync()?; // The name is durable before there is a file that looks like a store's.
+                self.sync()?; // The name is durable before any file looks like a store's.
             }
             if let Err(error) = copied {
                 LostFilter::from_error(file, error)?.warn();
@@ -106,7 +105,7 @@ impl<'a> Copy<'a> {
         self.sync()?;
         fs::rename(&unfinished, &manifest).map_err(Error::file("rename", &unfinished))?;
         self.sync().inspect_err(|_| {
-            // It is removed under the name that the clone has created.
+            // Removed under the name that the clone created.
             let _ = fs::rename(&manifest, &unfinished);
         })
     }
@@ -125,12 +124,12 @@ impl<'a> Copy<'a> {
         fs::File::open(self.dir).and_then(|dir| dir.sync_all()).map_err(Error::file("sync", self.dir))
     }
 
-    /// Removes what was created, as far as possible, so that the caller can try again. The unfinished
-    /// manifest was created first and is removed after all other files of the store, and the lock file last.
+    /// Removes what was created, as far as possible, so that the caller can try again: the unfinished
+    /// manifest after all other files of the store, and the lock file last.
     fn remove(&self) {
         let lock = self.dir.join(LOCK);
         for path in self.created.iter().rev().chain([&lock]) {
-            let _ = fs::remove_file(path); // Some were never created. What stays keeps the directory.
+            let _ = fs::remove_file(path); // Some were never created. A file that stays keeps the directory.
         }
         if let Err(error) = fs::remove_dir(self.dir) {
             tracing::warn!(%error, dir = %self.dir.display(), "cannot remove a failed clone; remove it yourself");
@@ -142,7 +141,7 @@ impl<'a> Copy<'a> {
 fn claim(dir: &Path) -> Result<Box<dyn LockGuard>> {
     let path = dir.join(LOCK);
     fs::File::create_new(&path).map_err(Error::file("create", &path))?;
-    // If this fails, somebody else has the directory now.
+    // If this fails, the directory now belongs to somebody else.
     let lock = RealFs.lock(&path, LockMode::Exclusive)?;
     match &*RealFs.list(dir)? {
         [only] if only == LOCK => Ok(lock),

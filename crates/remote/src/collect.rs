@@ -7,15 +7,15 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::{Duration, SystemTime};
 
 /// Removes generations that were replaced at least `min_age` before the `newest` one was published, and then
-/// the objects of that age that no remaining generation names. All times are the bucket's. Returns how many
+/// objects of that age that no remaining generation names. All times are the bucket's. Returns how many
 /// objects were removed.
 ///
-/// Generations go from the oldest on, and none goes before an older one: whoever finds its own generation
-/// knows that none after it is gone. They go before the objects, and all of the others are read first: what
-/// an interrupted collection leaves names nothing that is gone.
+/// Removes generations from oldest to newest, so whoever finds its own generation knows that all later ones
+/// exist. Reads the remaining generations, removes the old ones, and only then removes objects: generations
+/// that survive an interrupted collection still have all their objects.
 pub(crate) fn collect(generations: &Generations, newest: u64, min_age: Duration) -> Result<u64> {
     let remote = &generations.remote;
-    // A directory is listed in any order.
+    // Directories are listed in any order.
     let written: BTreeMap<u64, SystemTime> = remote
         .list("gen")?
         .into_iter()

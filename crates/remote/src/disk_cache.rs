@@ -1,5 +1,5 @@
-//! Blocks that were fetched, in a file of limited size: the newest ones replace the oldest, as in a ring. The
-//! file is this process's own and begins empty.
+//! A disk cache of fetched blocks: a file of limited size in which the newest blocks replace the oldest, as
+//! in a ring. It belongs to this process and starts empty.
 
 use crate::error::{Error, Result};
 use crate::private_files;
@@ -11,25 +11,23 @@ use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
-/// Memory for a block's entry in the index, at most, in bytes: the index of small blocks must not outgrow the
-/// cache.
+/// Maximum memory per block in the index, in bytes: the index of small blocks must not outgrow the cache.
 const BLOCK_BYTES_MIN: u64 = 512;
 
-/// The cache.
 pub(crate) struct DiskCache {
     file: File,
     path: PathBuf,
     bytes_max: u64,
     ring: Mutex<Ring>,
-    /// The process whose file it is. One that was forked from it neither uses nor removes the file.
+    /// The process that owns the file. A forked child neither uses nor removes it.
     owner: Process,
 }
 
 #[derive(Default)]
 struct Ring {
-    /// By object and offset: where the block is, its length and its CRC.
+    /// A block's place, length and CRC, by object and offset.
     blocks: HashMap<(u64, u64), (u64, u32, u32)>,
-    /// The keys of the blocks by their places.
+    /// The keys of the blocks by place.
     places: BTreeMap<u64, (u64, u64)>,
     /// Numbers of the objects.
     objects: HashMap<String, u64>,
@@ -48,7 +46,7 @@ impl DiskCache {
         &self.path
     }
 
-    /// Fills `buf` with a block of that length, if it is here and as it was written.
+    /// Fills `buf` with a block of that length. `false` if it is missing or damaged.
     pub fn get(&self, object: &str, offset: u64, buf: &mut [u8]) -> bool {
         if !self.owner.is_current() {
             return false;
@@ -56,11 +54,11 @@ impl DiskCache {
         let ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let place = ring.objects.get(object).and_then(|object| ring.blocks.get(&(*object, offset)).copied());
         let Some((at, len, crc)) = place else { return false };
-        // Under the lock, so that no newer block takes the place meanwhile.
+        // Under the lock, so that no newer block overwrites the place.
         len as usize == buf.len() && self.file.read_exact_at(buf, at).is_ok() && crc32(&[buf]) == crc
     }
 
-    /// Keeps a block. If it cannot be written, it is not kept.
+    /// Keeps a block. If the write fails, the block is not cached.
     pub fn put(&self, object: &str, offset: u64, block: &[u8]) {
         let len = block.len() as u64;
         let fits = len <= self.bytes_max && self.owner.is_current();
@@ -68,7 +66,7 @@ impl DiskCache {
         let mut ring = self.ring.lock().unwrap_or_else(PoisonError::into_inner);
         let room = len.max(BLOCK_BYTES_MIN);
         let at = if ring.next + room <= self.bytes_max { ring.next } else { 0 };
-        // Blocks that begin before this place may reach into it; those are the newest, and end there.
+        // Blocks that begin before this place may reach into it; they are the newest and end there.
         let replaced: Vec<u64> = ring.places.range(at..at + room).map(|(place, _)| *place).collect();
         for place in replaced {
             if let Some(key) = ring.places.remove(&place) {
@@ -100,7 +98,7 @@ impl Drop for DiskCache {
 mod tests {
     use super::*;
 
-    /// Blocks come back as they were or not at all, and the file keeps its limit.
+    /// A cached block is returned intact or not at all, and the file respects its limit.
     #[test]
     fn blocks_come_back_as_they_were_or_not_and_the_file_keeps_its_limit() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What can go wrong between a store and its bucket.
+//! Errors of stores and buckets.
 
 use sidebloom::show::{self, escaped};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ pub type Result<T, E = Error> = std::result::Result<T, E>;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The store on this machine failed.
+    /// The local store failed.
     #[error(transparent)]
     Store(#[from] sidebloom::Error),
-    /// The URL is not that of an object store that this build knows.
+    /// The URL names no object store that this build knows.
     #[error("{} is not the URL of an object store: {}", escaped(url), escaped(what))]
     InvalidUrl {
         /// The URL.
@@ -22,7 +22,7 @@ pub enum Error {
         /// Why.
         what: String,
     },
-    /// The bucket refuses the credentials, or they do not suffice for this object.
+    /// The bucket refuses the credentials, or they do not cover this object.
     #[error(
         "{}: the bucket refuses access; check the credentials in the environment: {}",
         escaped(object),
@@ -31,7 +31,7 @@ pub enum Error {
     AccessDenied {
         /// The object.
         object: String,
-        /// What the bucket said.
+        /// The bucket's message.
         what: String,
     },
     /// The bucket cannot be reached, or failed after all retries.
@@ -41,7 +41,7 @@ pub enum Error {
         op: &'static str,
         /// The object.
         object: String,
-        /// What the bucket said.
+        /// The bucket's message.
         what: String,
     },
     /// There is no published store, or guard, at the URL.
@@ -49,10 +49,10 @@ pub enum Error {
     NotPublished {
         /// The URL.
         url: String,
-        /// What was looked for.
+        /// What was expected.
         what: String,
     },
-    /// An object is not what its writer has written.
+    /// An object is not what its writer wrote.
     #[error("{} is damaged at offset {offset}: {}", escaped(object), escaped(what))]
     Damaged {
         /// The object.
@@ -62,7 +62,7 @@ pub enum Error {
         /// What is wrong.
         what: String,
     },
-    /// An object or a local file has the format of an older or a newer version.
+    /// An object or a local file has the format of an older or newer version.
     #[error(
         "{} was written by {} sidebloom: it has format version {found}, but this build reads version {supported}",
         escaped(object),
@@ -76,8 +76,8 @@ pub enum Error {
         /// The version that this build reads.
         supported: u32,
     },
-    /// Another writer has published a generation that this one meant to publish. It publishes no more, and
-    /// its store takes no more writes.
+    /// Another writer has published the generation that this one was about to publish. This one can publish
+    /// no more, and its store becomes read-only.
     #[error(
         "superseded: generation {generation} of {} was published by writer {}, not by this one, which publishes no more; a store takes no more \
          writes. Clone the published one, or open this one again and take over",
@@ -85,7 +85,7 @@ pub enum Error {
         escaped(writer)
     )]
     Superseded {
-        /// Where.
+        /// The URL.
         url: String,
         /// The generation.
         generation: u64,
@@ -95,37 +95,33 @@ pub enum Error {
     /// The URL holds another store or guard, or generations that this one does not descend from.
     #[error("{} holds {}", escaped(url), escaped(what))]
     Foreign {
-        /// Where.
+        /// The URL.
         url: String,
         /// What it holds, and what to do.
         what: String,
     },
-    /// The bucket shows an older state than it did before: somebody has restored it, or removed what was
-    /// newer.
+    /// The bucket shows an older state than before: somebody restored it, or removed newer objects.
     #[error(
-        "{} went back from generation {seen} to {found}; what was opened before stays in use. If it was meant to, remove the cache directory {}",
+        "{} went back from generation {seen} to {found}; what was opened before stays in use. If this was intended, remove the cache directory {}",
         escaped(url),
         show::path(cache)
     )]
     WentBack {
-        /// Where.
+        /// The URL.
         url: String,
-        /// The newest generation that was seen before.
+        /// The newest generation seen before.
         seen: u64,
         /// The newest one now.
         found: u64,
         /// The directory that remembers it.
         cache: PathBuf,
     },
-    /// One generation follows the other without an end.
-    #[error(
-        "{} has one generation after the other from {from} on, without an end: it is no published store",
-        escaped(url)
-    )]
+    /// Generations follow each other endlessly.
+    #[error("{} has endless generations from {from} on: not a published store", escaped(url))]
     Endless {
-        /// Where.
+        /// The URL.
         url: String,
-        /// The number that the search began with.
+        /// The number at which the search began.
         from: u64,
     },
     /// The object belonged to a generation that was collected. Open or refresh the reader.
@@ -134,7 +130,7 @@ pub enum Error {
         /// The object.
         object: String,
     },
-    /// The clocks of this machine and of the bucket differ by more than the tolerance.
+    /// The clocks of this machine and the bucket differ by more than the tolerance.
     #[error(
         "the clocks of this machine and of {} differ by {skew:?}, more than {tolerance:?}: set the clock",
         escaped(url)
@@ -144,7 +140,7 @@ pub enum Error {
         url: String,
         /// The difference.
         skew: Duration,
-        /// What is tolerated.
+        /// The tolerance.
         tolerance: Duration,
     },
     /// A local file of this crate cannot be used.
@@ -154,16 +150,16 @@ pub enum Error {
         op: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error from the operating system.
         source: std::io::Error,
     },
 }
 
 impl Error {
-    /// The error of this crate that made a read of a store fail, if it was one.
+    /// This crate's error behind a failed read of a store, if any.
     ///
-    /// A store that is read through a [`Reader`](crate::Reader) returns `sidebloom::Error`; whether that
-    /// means [`Error::Expired`], say, is told by this.
+    /// A store read through a [`Reader`](crate::Reader) returns `sidebloom::Error`. This tells, for example,
+    /// whether the cause is [`Error::Expired`].
     pub fn behind(error: &sidebloom::Error) -> Option<&Error> {
         match error {
             sidebloom::Error::Io { source, .. } => source.get_ref()?.downcast_ref(),

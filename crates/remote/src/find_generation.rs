@@ -6,25 +6,23 @@ use crate::remote::Remote;
 use bytes::Bytes;
 use std::time::{Duration, Instant, SystemTime};
 
-/// Bytes of a hint: the digits of a number, and some for a later format.
+/// Bytes of a hint: a number's digits, and room for later formats.
 const HINT_BYTES_MAX: u64 = 64;
-/// Generations that are looked at one after the other before the hint is asked whether there is a shorter
-/// way.
+/// Generations to step through before asking the hint for a shortcut.
 const STEPS_WITHOUT_HINT: u64 = 32;
-/// The most of them. Publishers write the hint after each generation, so nobody has to look at as many.
+/// The most steps. Publishers write the hint after each generation, so nobody needs as many.
 const STEPS_MAX: u64 = 1000;
-/// The longest time of looking.
+/// Time limit of a search.
 const LONGEST: Duration = Duration::from_secs(300);
 
 /// The generations of one kind at one place.
 #[derive(Debug, Clone)]
 pub(crate) struct Generations {
-    /// Where their objects are.
+    /// The place of their objects.
     pub remote: Remote,
     pub kind: Kind,
 }
 
-/// A generation that was read.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub generation: Generation,
@@ -48,12 +46,12 @@ impl Generations {
         Error::NotPublished { url: self.remote.url().to_owned(), what }
     }
 
-    /// The error for numbers that are all taken.
+    /// The error when all numbers are taken.
     pub fn endless(&self, from: u64) -> Error {
         Error::Endless { url: self.remote.url().to_owned(), from }
     }
 
-    /// The generation of a number; `None` if there is none.
+    /// The generation with a number; `None` if there is none.
     pub fn read(&self, number: u64) -> Result<Option<Found>> {
         let name = Generation::name_of(number);
         let Some(found) = self.remote.get_at_most(&name, BYTES_MAX)? else { return Ok(None) };
@@ -65,8 +63,8 @@ impl Generations {
         }
     }
 
-    /// The newest generation; `None` if nothing was published. Begins at `from` if that was read already, and
-    /// otherwise where the hint says. The bucket is listed only if that leads nowhere.
+    /// The newest generation; `None` if nothing was published. Starts from `from` if given, otherwise from
+    /// the hint. Lists the bucket only if that fails.
     pub fn newest(&self, from: Option<Found>) -> Result<Option<Found>> {
         match from {
             Some(found) => self.last_after(found).map(Some),
@@ -86,16 +84,14 @@ impl Generations {
         }
         self.refuse_states()?;
         match hint {
-            Some(hint) if number_in(&hint).is_none() => Err(Error::damaged(
-                self.remote.object(LATEST),
-                0,
-                "it is no number, and there is no generation",
-            )),
+            Some(hint) if number_in(&hint).is_none() => {
+                Err(Error::damaged(self.remote.object(LATEST), 0, "not a number, and there is no generation"))
+            }
             _ => Ok(None),
         }
     }
 
-    /// Refuses the guards that version 1 has published.
+    /// Refuses the guards of version 1.
     fn refuse_states(&self) -> Result<()> {
         let is_state = |name: &str| name.starts_with("state/").then_some(0);
         if self.kind == Kind::Guard && self.remote.largest("state", is_state)?.is_some() {
@@ -106,8 +102,8 @@ impl Generations {
         }
     }
 
-    /// The last one of the generations that follow this one without a gap. It has an end, also if the bucket
-    /// has one for every number.
+    /// The last generation that follows this one without a gap. The search ends even if the bucket has one
+    /// for every number.
     fn last_after(&self, mut newest: Found) -> Result<Found> {
         let (from, begun, mut steps) = (newest.generation.number, Instant::now(), 0u64);
         loop {
@@ -132,7 +128,7 @@ impl Generations {
         number.checked_add(1).map_or(Ok(None), |next| self.read(next))
     }
 
-    /// Whether there is a generation of this number.
+    /// Whether a generation with this number exists.
     pub fn has(&self, number: u64) -> Result<bool> {
         match self.remote.head(&Generation::name_of(number)) {
             Ok(_) => Ok(true),
@@ -146,7 +142,7 @@ impl Generations {
     }
 }
 
-/// The number that a hint names.
+/// The number in a hint.
 fn number_in(hint: &[u8]) -> Option<u64> {
     std::str::from_utf8(hint).ok()?.parse().ok()
 }

@@ -1,5 +1,4 @@
-//! Following what is published: a directory remembers the newest generation that was seen from it, and none
-//! before it is taken.
+//! Follows what is published. A directory remembers the newest generation seen, and accepts none before.
 
 use crate::error::{Error, Result};
 use crate::find_generation::{Found, Generations};
@@ -7,25 +6,24 @@ use crate::generation::Generation;
 use crate::newest_seen::NewestSeen;
 use std::path::Path;
 
-/// How often a reader starts again when generations are collected while it fetches one.
+/// How often a reader retries when a generation is collected while it is being fetched.
 const ATTEMPTS: usize = 10;
 
-/// Generations as they are seen from a directory.
+/// Generations as seen from a directory.
 pub(crate) struct Follower<'a> {
     pub generations: &'a Generations,
     pub dir: &'a Path,
 }
 
 impl Follower<'_> {
-    /// The newest generation, and what `fetch` makes of it. If that fails because the generation was
-    /// collected, this starts again, and says whether it is the last time.
+    /// Passes the newest generation to `fetch`. If that fails because the generation was collected, retries,
+    /// and tells `fetch` which attempt is the last one.
     pub fn newest<T>(&self, mut fetch: impl FnMut(&mut Found, bool) -> Result<T>) -> Result<(Found, T)> {
         self.take(None, None, &mut fetch)?.ok_or_else(|| self.generations.not_published())
     }
 
-    /// The newest generation after `own`, fetched in the same way; `None` if there is none. `own` is looked
-    /// for if the next one is not there and `may_be_collected`: later ones may have been collected together
-    /// with it.
+    /// Fetches the newest generation after `own` in the same way; `None` if there is none. If there is no
+    /// next one and `may_be_collected`, looks for `own`, since later ones may have been collected with it.
     pub fn after<T>(
         &self,
         own: &Generation,
@@ -51,7 +49,7 @@ impl Follower<'_> {
             if let Some(own) = own {
                 self.check(own, &found.generation)?;
                 if found.generation.number == own.number {
-                    return Ok(None); // It was read anew.
+                    return Ok(None); // Our own, read again.
                 }
             }
             match fetch(&mut found, attempt == ATTEMPTS) {
@@ -72,12 +70,12 @@ impl Follower<'_> {
             let (kind, now) = (own.kind(), own.number);
             return Err(self
                 .generations
-                .foreign(format!("another {kind} since generation {now}: open it anew")));
+                .foreign(format!("another {kind} since generation {now}: open it again")));
         }
         self.mark(own).check(&self.generations.remote, own.number, found.number)
     }
 
-    /// The newest generation, which is never older than one that was seen from this directory.
+    /// The newest generation, never older than one seen from this directory.
     fn find(&self, from: Option<Found>) -> Result<Option<Found>> {
         let Some(found) = self.generations.newest(from)? else { return Ok(None) };
         let mark = self.mark(&found.generation);
@@ -85,7 +83,7 @@ impl Follower<'_> {
         if found.generation.number >= seen {
             return Ok(Some(found));
         }
-        // Another reader may have seen a later one in between; the bucket has it then.
+        // Another reader may have seen a later one since; then the bucket has it.
         let again = self.generations.newest(None)?;
         let of_same =
             again.as_ref().map(|again| &again.generation).filter(|again| again.id == found.generation.id);

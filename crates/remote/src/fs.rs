@@ -1,5 +1,5 @@
-//! A published store as a directory: what the engine needs of it is here, and data blocks are fetched one by
-//! one.
+//! Presents a published store as a directory: local files hold what the engine needs of it, and data blocks
+//! are fetched individually.
 
 use crate::disk_cache::DiskCache;
 use crate::error::Error;
@@ -20,7 +20,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 const MANIFEST: &str = sidebloom::FileSet::MANIFEST;
 const LOCK: &str = "LOCK";
 
-/// The file system of a reader. Clones are the same.
+/// The file system of a reader. Clones share their state.
 #[derive(Clone)]
 pub(crate) struct RemoteFs(Arc<Shared>);
 
@@ -30,21 +30,21 @@ struct Shared {
     cache: Option<DiskCache>,
     state: Mutex<State>,
     gets: AtomicU64,
-    /// A read has found that its object is gone.
+    /// A read found that its object is gone.
     expired: AtomicBool,
 }
 
 struct State {
     generation: Arc<Generation>,
-    /// The files of this generation, and those of earlier ones that somebody may still read.
+    /// The files of this generation, and of earlier ones that may still be read.
     files: BTreeMap<String, Known>,
-    /// The generations that are held, by the version that the engine calls them.
+    /// The generations in use, by the engine's version number.
     held: BTreeMap<u64, u64>,
     /// The last generations, each with its version.
     recent: VecDeque<(u64, u64)>,
 }
 
-/// How many generations the engine may be behind.
+/// How many generations the engine may lag.
 const RECENT_MAX: usize = 64;
 
 struct Known {
@@ -85,7 +85,7 @@ impl RemoteFs {
         self.0.expired.swap(false, Ordering::Relaxed)
     }
 
-    /// Goes on to another generation, whose files must be in `local`.
+    /// Switches to another generation, whose files must be in `local`.
     pub fn advance(&self, generation: Generation) {
         let mut state = self.state();
         let mut files = known(&generation);
@@ -117,7 +117,7 @@ impl RemoteFs {
         path.file_name().and_then(|name| name.to_str()).unwrap_or_default()
     }
 
-    /// A file of the store, and where it is, or its end.
+    /// A file of the store, and the place of the file or its tail.
     fn file(&self, op: IoOp, path: &Path) -> Result<(File, PathBuf)> {
         let name = Self::name(path);
         let state = self.state();
@@ -144,7 +144,7 @@ fn refused<T>(op: IoOp, path: &Path) -> Result<T> {
     Err(sidebloom::Error::io(
         op,
         path,
-        io::Error::new(ErrorKind::Unsupported, "a published store is only read"),
+        io::Error::new(ErrorKind::Unsupported, "a published store is read-only"),
     ))
 }
 
@@ -198,7 +198,7 @@ impl Fs for RemoteFs {
 
     unsafe fn map(&self, path: &Path) -> Result<Map> {
         let (_, local) = self.file(IoOp::Map, path)?;
-        // SAFETY: a local file appears whole and is never changed, only unlinked.
+        // SAFETY: a local file appears whole and never changes; it is only unlinked.
         unsafe { RealFs.map(&local) }
     }
 
@@ -250,7 +250,7 @@ impl Fs for RemoteFs {
 impl ReaderLocks for RemoteFs {
     fn hold(&self, version: u64) -> Result<()> {
         let mut state = self.state();
-        // Several generations have one version if no segment has gone meanwhile. Version 0 is older than all.
+        // Generations share a version until segments leave the store. Version 0 is older than all.
         let first = state.recent.iter().find(|(_, its)| *its == version).map_or(0, |(number, _)| *number);
         state.held.entry(version).or_insert(first);
         Ok(())
@@ -288,7 +288,7 @@ struct RemoteFile {
 }
 
 impl RemoteFile {
-    /// One request, unless the part is in the cache on disk.
+    /// One request, unless the part is in the disk cache.
     fn fetch(&self, buf: &mut [u8], range: Range<u64>) -> Result<()> {
         let shared = &self.fs.0;
         if shared.cache.as_ref().is_some_and(|cache| cache.get(&self.object, range.start, buf)) {

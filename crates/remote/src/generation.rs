@@ -1,5 +1,5 @@
-//! A generation: what a store or a guard was at one time. Its object is immutable, and the next one has the
-//! next number. All names are below the prefix of the URL, those of a guard below `guard/` there:
+//! A generation: the state of a store or a guard at one time. Its object is immutable, and the next one has
+//! the next number. All names are below the prefix of the URL; a guard's are below `guard/` there:
 //!
 //! ```text
 //! gen/NNNNNNNNNNNNNNNNNNNN   a generation; 20 digits
@@ -12,18 +12,18 @@
 //! gen/NNNNNNNNNNNNNNNNNNNN := "sidebloom generation " version " " length " " CRC-32 in hex "\n" body
 //! ```
 //!
-//! *version*: 2. It stands at this offset in every version. Version 1 had stores only; guards had a format of
-//! their own, in `guard/state/`.
+//! *version*: 2. It is at this offset in every version. Version 1 was for stores only; guards had their own
+//! format, in `guard/state/`.
 //!
-//! *length*, *CRC-32*: those of the body, in bytes.
+//! *length*, *CRC-32*: of the body; the length is in bytes.
 //!
-//! *body*: JSON, the fields of [`Generation`] and, beside them, those of its [`Holds`].
+//! *body*: JSON, the fields of [`Generation`] together with those of its [`Holds`].
 //!
-//! Invalid, and damage: more than [`BYTES_MAX`] bytes; another number than in the name; a file whose name is
-//! not that of a sidecar or, in a store, of a segment, or that occurs twice; an object whose name is not a
-//! folder of [`FOLDERS`] and one plain name; a SHA-256 or a number of a store that is not written in hex; a
-//! tail that begins after the end of its file, or is that of a sidecar; settings or a manifest above their
-//! limits; sizes that add up to more than 2^64. The writer checks the same ([`Generation::check`]).
+//! Invalid, and damage: more than [`BYTES_MAX`] bytes; a number other than in the name; a file whose name is
+//! not a sidecar's or, in a store, a segment's, or that occurs twice; an object whose name is not a folder of
+//! [`FOLDERS`] and one plain name; a SHA-256 or a store's number that is not hex; a tail that begins after
+//! the end of its file, or belongs to a sidecar; settings or a manifest above their limits; a sum of sizes
+//! above 2^64. The writer checks the same ([`Generation::check`]).
 
 use crate::error::{Error, Result};
 use serde::{Deserialize, Serialize};
@@ -40,9 +40,9 @@ pub(crate) const VERSION: u32 = 2;
 /// Longest first line: the magic, two numbers and eight hex digits.
 const HEAD_MAX: usize = 80;
 
-/// The largest generation, in bytes: some 200,000 segments.
+/// The largest generation, in bytes: about 200,000 segments.
 pub(crate) const BYTES_MAX: u64 = 128 << 20;
-/// The largest manifest, in bytes: five times what as many segments need.
+/// The largest manifest, in bytes: five times what that many segments need.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
 /// The largest settings of a guard, in bytes.
 const SETTINGS_BYTES_MAX: usize = 4096;
@@ -51,8 +51,7 @@ pub(crate) const FOLDERS: [&str; 3] = ["segment", "filter", "manifest"];
 /// The longest name of an object in its folder.
 const NAME_BYTES_MAX: usize = 128;
 
-/// The object that says where the newest generation may be found. Written after each generation; never
-/// decides anything.
+/// The object that hints at the newest generation. Written after each generation; never decides anything.
 pub(crate) const LATEST: &str = "latest";
 
 /// What is published.
@@ -78,26 +77,25 @@ impl fmt::Display for Kind {
     }
 }
 
-/// What a store or a guard was at one time.
+/// The state of a store or a guard at one time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Generation {
     /// Its number, from 1.
     pub number: u64,
-    /// Tells the store or the guard from others, but not from its copies, in hex.
+    /// Identifies the store or the guard, in hex. Copies have the same.
     pub id: String,
     /// The publisher that wrote it, in hex.
     pub writer: String,
-    /// The time of this state by the writer's clock, in milliseconds since 1970: everything that was written
-    /// before it is in here.
+    /// The time of this state by the writer's clock, in milliseconds since 1970. Includes all earlier writes.
     pub as_of_ms: u64,
     #[serde(flatten)]
     pub holds: Holds,
     pub manifest: Object,
-    /// Segments and sidecars; of a guard, sidecars alone.
+    /// Segments and sidecars; for a guard, only sidecars.
     pub files: Vec<File>,
 }
 
-/// What a generation of each kind has besides its files.
+/// What a generation of each kind has in addition to its files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub(crate) enum Holds {
@@ -108,15 +106,15 @@ pub(crate) enum Holds {
     Guard {
         /// Whether every answer is "maybe".
         suspended: bool,
-        /// The contents of the guard's settings file, among them its secret key.
+        /// The contents of the guard's settings file, including its secret key.
         settings: Vec<u8>,
-        /// The numbers of the segments that have no sidecar.
+        /// The numbers of segments without a sidecar.
         unfiltered: Vec<u64>,
     },
 }
 
 impl Holds {
-    /// Of a store; a guard has none.
+    /// A store's version; a guard has none.
     pub fn version(&self) -> u64 {
         match self {
             Holds::Store { version } => *version,
@@ -143,18 +141,18 @@ pub(crate) struct File {
     pub name: String,
     #[serde(flatten)]
     pub object: Object,
-    /// What tells the file from a later one of the same name without reading it: a segment's digest, the
+    /// Tells the file from a later one of the same name without reading it: a segment's digest, or the
     /// SHA-256 of a sidecar's header.
     pub mark: String,
-    /// Of a segment: the part that readers keep.
+    /// For a segment: the part that readers keep.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tail: Option<Tail>,
 }
 
-/// The end of a segment, with everything but its data blocks.
+/// The end of a segment: everything except its data blocks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tail {
-    /// Where it begins.
+    /// Its offset.
     pub at: u64,
     /// SHA-256 of its contents, in hex.
     pub sha256: String,
@@ -166,7 +164,7 @@ impl Generation {
         format!("gen/{number:020}")
     }
 
-    /// The number in the name of an object.
+    /// The number in an object's name.
     pub fn number_in(name: &str) -> Option<u64> {
         let digits = name.strip_prefix("gen/")?;
         let number = digits.parse().ok()?;
@@ -197,7 +195,7 @@ impl Generation {
     }
 
     pub fn encode(&self) -> Vec<u8> {
-        let body = serde_json::to_vec(self).unwrap_or_default(); // A map with names as keys: cannot fail.
+        let body = serde_json::to_vec(self).unwrap_or_default(); // Cannot fail: the map's keys are strings.
         let mut bytes = format!("{MAGIC}{VERSION} {} {:08x}\n", body.len(), crc32(&[&body])).into_bytes();
         bytes.extend(body);
         bytes
@@ -211,9 +209,7 @@ impl Generation {
             Ok(bytes)
         } else {
             let len = bytes.len();
-            Err(format!(
-                "{len} bytes, more than {BYTES_MAX}: raise segment_bytes, so that there are fewer files"
-            ))
+            Err(format!("{len} bytes, more than {BYTES_MAX}: raise segment_bytes to have fewer files"))
         }
     }
 
@@ -225,7 +221,7 @@ impl Generation {
         let fields =
             head.and_then(|head| head.strip_prefix(MAGIC)).map(|rest| rest.split(' ').collect::<Vec<_>>());
         let (Some(head_len), Some(fields)) = (head_len, fields) else {
-            return Err(damaged(0, "it does not begin as a generation does"));
+            return Err(damaged(0, "it has no generation header"));
         };
         let number_at = |at: usize| fields.get(at).and_then(|field| field.parse::<usize>().ok());
         match number_at(0) {
@@ -239,10 +235,7 @@ impl Generation {
         let body = bytes.get(head_len + 1..).unwrap_or_default();
         let crc = fields.get(2).and_then(|hex| u32::from_str_radix(hex, 16).ok());
         if number_at(1) != Some(body.len()) {
-            return Err(damaged(
-                bytes.len(),
-                "it has another length than its first line says: it was cut short",
-            ));
+            return Err(damaged(bytes.len(), "it was cut short: its length differs from its first line"));
         }
         if crc != Some(crc32(&[body])) {
             return Err(damaged(head_len + 1, "checksum mismatch"));
@@ -250,24 +243,24 @@ impl Generation {
         let found: Generation =
             serde_json::from_slice(body).map_err(|e| damaged(head_len + 1, &e.to_string()))?;
         if found.number != number {
-            return Err(damaged(head_len + 1, &format!("it says that it is generation {}", found.number)));
+            return Err(damaged(head_len + 1, &format!("it claims to be generation {}", found.number)));
         }
         found.check().map_err(|what| damaged(head_len + 1, &what))?;
         Ok(found)
     }
 
-    /// The number that tells the store or the guard from others.
+    /// The number that identifies the store or the guard.
     pub fn owner(&self) -> u64 {
-        u64::from_str_radix(&self.id, 16).unwrap_or_default() // `check` has seen the digits.
+        u64::from_str_radix(&self.id, 16).unwrap_or_default() // `check` has validated the digits.
     }
 
-    /// What makes it invalid, whoever wrote it.
+    /// Why it is invalid, whoever wrote it.
     pub fn check(&self) -> std::result::Result<(), String> {
         let is_hex = |text: &str, digits| {
             (1..=digits).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_hexdigit())
         };
         if !is_hex(&self.id, 16) || !is_hex(&self.writer, 64) {
-            return Err("its id or its writer is no number in hex".into());
+            return Err("its id or its writer is not a hex number".into());
         }
         if let Holds::Guard { settings, .. } = &self.holds
             && settings.len() > SETTINGS_BYTES_MAX
@@ -288,16 +281,16 @@ impl Generation {
                 _ => false,
             };
             if !is_new {
-                return Err(format!("{:?} is no file of a {}, or is there twice", file.name, self.kind()));
+                return Err(format!("{:?} is not a file of a {}, or occurs twice", file.name, self.kind()));
             }
             if let Some(tail) = &file.tail
                 && (tail.at > file.object.bytes || !is_sha256(&tail.sha256))
             {
-                return Err(format!("the end of {} is not in it", file.name));
+                return Err(format!("the tail of {} is outside the file", file.name));
             }
         }
         if let Some(object) = self.objects().find(|object| !object.is_plain()) {
-            return Err(format!("{:?} is no object of a published store", object.object));
+            return Err(format!("{:?} is not an object of a published store", object.object));
         }
         let sizes = self.objects().try_fold(0u64, |sum, object| sum.checked_add(object.bytes));
         sizes.map(drop).ok_or_else(|| "its sizes add up to more than 2^64".into())
@@ -305,8 +298,7 @@ impl Generation {
 }
 
 impl Object {
-    /// Whether the name is one that a publisher gives, and could be that of a file; and whether the hash is
-    /// one.
+    /// Whether a publisher gives such a name, it could be a file's, and the hash is valid.
     fn is_plain(&self) -> bool {
         let is_name = |name: &str| {
             let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
@@ -323,7 +315,7 @@ pub(crate) fn sha256(bytes: &[u8]) -> String {
     hex(&Sha256::digest(bytes))
 }
 
-/// Whether this is a SHA-256 as it stands in the names of files.
+/// Whether this is a SHA-256 as in the names of files.
 pub(crate) fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }

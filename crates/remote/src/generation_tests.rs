@@ -92,7 +92,7 @@ fn i6_every_cut_every_changed_byte_and_another_number_is_a_named_error() {
     assert!(Generation::decode(&bytes, "o", 13).is_err());
 }
 
-/// Whether a generation is refused after this change, by its reader and by its writer.
+/// Whether reader and writer refuse a generation after this change.
 fn refuses(change: impl FnOnce(&mut Generation)) -> bool {
     let mut changed = generation();
     change(&mut changed);

@@ -1,5 +1,4 @@
-//! Files that are kept on this machine, under the SHA-256 of their contents: of segments their ends, of all
-//! others the whole.
+//! Files kept on this machine, named by the SHA-256 of their contents: ends of segments, other files whole.
 //!
 //! ```text
 //! DIR/store-HHHH…        one directory for each kind and URL, with 32 hex digits of the URL's SHA-256,
@@ -12,13 +11,12 @@
 //! ```
 //!
 //! Several readers, in this process and in others, may share a directory. Files appear whole, by renaming,
-//! and never change. Nothing but files of these names is ever removed, and nothing outside of the directory
-//! of the URL is touched.
+//! and never change. Only files with these names are ever removed, and nothing outside the URL's directory is
+//! touched.
 //!
-//! What is found under such a name is believed only after its contents were hashed, once in each process and
-//! for each file: a name and a length say nothing. All of a file is hashed before its first use, not by
-//! pieces: the engine maps filters, and looks into each index when it opens the segment, so nothing would be
-//! saved.
+//! A file is trusted only after its contents were hashed, once per process and file: a name and a length
+//! prove nothing. The whole file is hashed before its first use. Hashing it in pieces would save nothing,
+//! since the engine maps filters, and reads each index when it opens the segment.
 
 use crate::error::{Error, Result};
 use crate::find_generation::Generations;
@@ -38,16 +36,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Bytes of a request, and so what one download needs of memory.
+/// Bytes of a request, and so the memory that a download needs.
 pub(crate) const PART_BYTES: u64 = 16 << 20;
-/// Bytes that are hashed at a time.
+/// Bytes hashed at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// A directory of such files.
+/// A directory of kept files.
 #[derive(Debug)]
 pub(crate) struct KeptFiles {
     pub dir: PathBuf,
-    /// Files whose contents were hashed by this process, as they were then.
+    /// Files hashed by this process, with their state at that time.
     sound: Mutex<HashMap<String, Stamp>>,
 }
 
@@ -77,7 +75,7 @@ pub(crate) struct Part<'a> {
 }
 
 impl<'a> Part<'a> {
-    /// What is kept of a file.
+    /// The part of a file that is kept.
     fn of(file: &'a generation::File) -> Self {
         let (at, sha256) = match &file.tail {
             Some(tail) => (tail.at, &tail.sha256),
@@ -88,20 +86,20 @@ impl<'a> Part<'a> {
 }
 
 impl KeptFiles {
-    /// The directory below `root` for what these generations name.
+    /// The directory below `root` for these generations.
     pub fn open(root: &Path, generations: &Generations) -> Result<Self> {
         let hash = generation::sha256(generations.remote.url().as_bytes());
         let name = format!("{}-{}", generations.kind, hash.get(..32).unwrap_or(&hash));
         Ok(KeptFiles { dir: private_files::dir(root, &name)?, sound: Mutex::default() })
     }
 
-    /// Where a file, or its end, is kept.
+    /// The path of a file, or of its tail.
     pub fn path(&self, file: &generation::File) -> PathBuf {
         self.dir.join(Part::of(file).sha256)
     }
 
-    /// Fetches what is not here yet of these files, for which there must be room. What `failed` makes of an
-    /// error may end that. Returns the bytes that were fetched.
+    /// Fetches the missing ones of these files, if the disk has room. `failed` may turn an error into the end
+    /// of that. Returns the bytes fetched.
     pub fn fetch(
         &self,
         remote: &Remote,
@@ -125,7 +123,7 @@ impl KeptFiles {
         self.sound.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Fetches a part, unless it is here. Returns the bytes that were fetched.
+    /// Fetches a part, unless it is here. Returns the bytes fetched.
     fn fetch_part(&self, remote: &Remote, part: &Part<'_>) -> Result<u64> {
         let path = self.dir.join(part.sha256);
         match self.is_sound(&path, part) {
@@ -159,18 +157,18 @@ impl KeptFiles {
         copy(remote, part, &mut fresh.file, path, &mut |_| ())?;
         let meta = fresh.file.metadata().map_err(Error::file("inspect", path))?;
         fresh.keep(path).map_err(Error::file("write", path))?;
-        // Renaming changes the time of the last change.
+        // Renaming changes the ctime.
         match private_files::open(path) {
             Ok(Some((_, renamed))) if renamed.ino() == meta.ino() && renamed.len() == meta.len() => {
                 self.sound().insert(part.sha256.to_owned(), Stamp::of(&renamed));
                 Ok(())
             }
-            Ok(_) => Ok(()), // Another reader has put its own there.
+            Ok(_) => Ok(()), // Another reader was faster.
             Err(error) => Err(Error::file("read", path)(error)),
         }
     }
 
-    /// Removes files of at least this age that readers have left here, but for these.
+    /// Removes files left by readers, of at least this age, except these.
     pub fn clean(&self, used: &HashSet<PathBuf>, min_age: Duration) -> Result<()> {
         let entries = fs::read_dir(&self.dir).map_err(Error::file("list", &self.dir))?;
         let is_old = |meta: Metadata| {
@@ -184,14 +182,14 @@ impl KeptFiles {
                 && entry.metadata().is_ok_and(is_old)
                 && let Err(error) = fs::remove_file(entry.path())
             {
-                tracing::debug!(%error, file = %entry.path().display(), "cannot remove a file that is not needed any more");
+                tracing::debug!(%error, file = %entry.path().display(), "cannot remove an obsolete file");
             }
         }
         Ok(())
     }
 }
 
-/// Whether a reader gives such a name to what it keeps, and to what it is about to keep.
+/// Whether a reader gives such a name to its kept or temporary files.
 fn is_readers(name: &OsStr) -> bool {
     let is_blocks = |name: &str| {
         let unique = name.strip_prefix("blocks-").and_then(|rest| rest.strip_suffix(".cache"));
@@ -200,7 +198,7 @@ fn is_readers(name: &OsStr) -> bool {
     name.to_str().is_some_and(|name| is_sha256(name) || Temporary::is_name(name) || is_blocks(name))
 }
 
-/// Copies a part of an object to a file, with its bytes reported as they come, and checks its hash.
+/// Copies a part of an object to a file, reporting progress, and checks its hash.
 pub(crate) fn copy(
     remote: &Remote,
     part: &Part<'_>,
@@ -223,12 +221,12 @@ pub(crate) fn copy(
     if hex(&digest.finalize()) == part.sha256 {
         Ok(())
     } else {
-        let what = "its contents are not those that its generation names";
+        let what = "its contents do not match the hash in its generation";
         Err(Error::damaged(remote.object(part.object), part.range.start, what))
     }
 }
 
-/// Refuses what the disk has no room for, before any of it is fetched: sizes are only claims until then.
+/// Refuses what does not fit the disk, before fetching any of it: until then sizes are only claims.
 pub(crate) fn check_room(remote: &Remote, dir: &Path, mut sizes: impl Iterator<Item = u64>) -> Result<u64> {
     let sum = sizes.try_fold(0u64, u64::checked_add);
     let free = rustix::fs::statvfs(dir).map_err(|e| Error::file("inspect", dir)(e.into()))?;
@@ -237,7 +235,7 @@ pub(crate) fn check_room(remote: &Remote, dir: &Path, mut sizes: impl Iterator<I
         Some(sum) if sum <= free => Ok(sum),
         sum => {
             let claimed = sum.map_or("more than 2^64".to_owned(), |sum| sum.to_string());
-            let what = format!("{} says that it has {claimed} bytes; {free} are free", remote.url());
+            let what = format!("{} claims to have {claimed} bytes; {free} are free", remote.url());
             Err(Error::file("write to", dir)(io::Error::new(io::ErrorKind::StorageFull, what)))
         }
     }

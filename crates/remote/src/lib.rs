@@ -1,6 +1,6 @@
 //! Publishes a [sidebloom](https://docs.rs/sidebloom) store to object storage (S3, Google Cloud Storage,
-//! Azure, a directory), and reads it from any machine: filters and indexes are kept locally, 1 to 2 % of the
-//! data, so a missing key costs no request, and a key that exists one ranged GET.
+//! Azure, a directory), and reads it from any machine. Filters and indexes, 1 to 2 % of the data, are kept
+//! locally, so a missing key costs no request, and a present key one ranged GET.
 //!
 //! ```
 //! use sidebloom::Db;

@@ -1,5 +1,5 @@
-//! Which published generations a directory descends from, that of a store or of a guard: the file `PUBLISHED`
-//! beside its own. Integers are little-endian.
+//! The published generations that a store's or guard's directory descends from, in the file `PUBLISHED` next
+//! to its other files. Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMPUB\n"
@@ -17,11 +17,11 @@
 //!
 //! *URL*: as [`Remote::url`](crate::Remote::url) has it, without keys.
 //!
-//! *digests*: a process that died before it heard of its success has left one. The newest [`DIGESTS_MAX`] are
-//! kept.
+//! *digests*: one is left by each process that died before it learnt of its success. The newest
+//! [`DIGESTS_MAX`] are kept.
 //!
-//! Damage is an error wherever the file is read, also before it is changed: a change keeps the other places.
-//! The file is replaced whole.
+//! Damage is an error whenever the file is read, including before a change, because a change keeps the other
+//! places. The file is replaced whole.
 
 use crate::error::{Error, Result};
 use crate::generation::Generation;
@@ -37,13 +37,13 @@ const MAGIC: &[u8; 8] = b"SBLMPUB\n";
 const VERSION: u32 = 2;
 /// The largest file: hundreds of places.
 const BYTES_MAX: u64 = 16 << 20;
-/// Digests that are kept for each place.
+/// Digests kept for each place.
 const DIGESTS_MAX: usize = 1000;
 
-/// What this directory has published to, or was cloned from, by URL.
+/// What this directory published to, or was cloned from, by URL.
 type Lineages = BTreeMap<String, Lineage>;
 
-/// What a directory has to do with one URL.
+/// A directory's relation to one URL.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Lineage {
     /// The last generation that the directory is known to descend from; 0 if there was none.
@@ -87,15 +87,15 @@ fn encode(lineages: &Lineages) -> Vec<u8> {
 fn decode(bytes: &[u8], path: &Path) -> Result<Lineages> {
     let name = || path.display().to_string();
     let damaged = |offset: usize, what: &str| {
-        let what = format!("{what}; remove the file, and take over with the next publication");
+        let what = format!("{what}; remove the file, and take over when you next publish");
         Error::damaged(name(), offset as u64, what)
     };
     let (body, crc) = bytes.split_last_chunk().ok_or_else(|| damaged(bytes.len(), "cut short"))?;
     let mut fields = Decoder::new(body);
     if fields.take(MAGIC.len()) != Some(MAGIC) {
-        return Err(damaged(0, "it does not begin as such a file does"));
+        return Err(damaged(0, "it has no valid header"));
     }
-    // Before the version, so that a damaged version is not taken for another one.
+    // Before the version, so that a damaged version is not mistaken for another one.
     if *crc != crc32(&[body]).to_le_bytes() {
         return Err(damaged(body.len(), "checksum mismatch"));
     }
@@ -112,7 +112,7 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Lineages> {
 
 fn decode_places(fields: &mut Decoder<'_>) -> Option<Lineages> {
     let mut lineages = Lineages::new();
-    // Each place and each digest takes bytes, so a count that is too high ends where they do.
+    // Each place and each digest takes bytes, so a count that is too high ends with them.
     for _ in 0..fields.varint()? {
         let url = std::str::from_utf8(fields.bytes()?).ok()?.to_owned();
         let generation = fields.u64()?;
@@ -146,7 +146,7 @@ pub(crate) fn files(dir: &Path) -> [PathBuf; 2] {
     [path(dir), private_files::temporary_of(&path(dir))]
 }
 
-/// What the directory has to do with `url`.
+/// The directory's relation to `url`.
 pub(crate) fn read(dir: &Path, url: &str) -> Result<Lineage> {
     Ok(read_all(dir)?.remove(url).unwrap_or_default())
 }
@@ -157,7 +157,7 @@ pub(crate) fn note(dir: &Path, url: &str, known: &Generation) -> Result<()> {
     change(dir, url, |changed| *changed = lineage)
 }
 
-/// Notes durably, before it is created, that the next generation is the directory's own.
+/// Durably notes, before it is created, that the next generation is the directory's own.
 pub(crate) fn note_attempt(dir: &Path, url: &str, next: &Generation) -> Result<()> {
     change(dir, url, |lineage| lineage.attempt(digest(next)))
 }

@@ -1,6 +1,6 @@
-//! What the readers of a store keep on this machine: whole sidecars and manifests, and the ends of segments.
+//! What store readers keep on this machine: whole sidecars and manifests, and the ends of segments.
 //!
-//! Each reader holds a shared lock of the directory; whoever gets the exclusive one is alone, and removes
+//! Each reader holds a shared lock on the directory. Whoever gets the exclusive lock is alone, and removes
 //! what its generation does not need.
 
 use crate::error::{Error, Result};
@@ -38,18 +38,17 @@ impl LocalFiles {
         &self.kept.dir
     }
 
-    /// The directory that stores are opened in; there is no such directory.
+    /// The virtual directory in which stores are opened.
     pub fn store_dir(&self) -> PathBuf {
         self.dir().join("store")
     }
 
-    /// Where a file, or its end, is kept.
+    /// The path of a file, or of its tail.
     pub fn path(&self, file: &File) -> PathBuf {
         self.kept.path(file)
     }
 
-    /// Fetches what the files of a generation need, and is not here yet. Returns the filters that the bucket
-    /// does not have.
+    /// Fetches missing files of a generation. Returns the filters that the bucket lacks.
     pub fn fetch(&self, remote: &Remote, generation: &Generation) -> Result<Vec<LostFilter>> {
         let manifest = generation.manifest_file();
         let files: Vec<&File> = generation.files.iter().chain([&manifest]).collect();
@@ -62,10 +61,9 @@ impl LocalFiles {
         Ok(lost.into_inner().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Removes what readers have left here but for these files, unless another reader uses the directory.
+    /// Removes what readers left here except these files, unless another reader uses the directory.
     pub fn clean(&self, used: &HashSet<PathBuf>) -> Result<()> {
-        // The shared lock is given up for a moment: the exclusive one is had by nobody else then, or by
-        // another cleaner.
+        // Gives up the shared lock for a moment: then nobody, or another cleaner, has the exclusive one.
         let is_alone = self.lock.unlock().is_ok() && self.lock.try_lock().is_ok();
         let cleaned = if is_alone { self.kept.clean(used, Duration::ZERO) } else { Ok(()) };
         let _ = self.lock.unlock();

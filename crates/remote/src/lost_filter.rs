@@ -1,11 +1,11 @@
-//! Filters that a bucket does not have as its generation names them. They are derived data (invariant I2):
-//! whoever reads the store does without them, and reads their segments instead.
+//! Filters that a bucket lacks or has damaged. They are derived data (invariant I2): readers do without them,
+//! and read their segments instead.
 
 use crate::error::Error;
 use crate::generation::{File, Generation};
 use sidebloom::internal::FileKind;
 
-/// A filter that cannot be had, and why.
+/// An unavailable filter, and why.
 #[derive(Debug)]
 pub(crate) struct LostFilter {
     name: String,
@@ -13,8 +13,8 @@ pub(crate) struct LostFilter {
 }
 
 impl LostFilter {
-    /// The filter that an error lost. Any other error is given back: that of another file, or one that may
-    /// pass, such as one of the network.
+    /// The filter that an error lost. Gives back any other error: another file's, or one that may pass, such
+    /// as a network error.
     pub fn from_error(file: &File, why: Error) -> Result<Self, Error> {
         let is_filter = matches!(FileKind::parse(&file.name), Some((_, FileKind::Filter)));
         match why {
@@ -25,12 +25,12 @@ impl LostFilter {
         }
     }
 
-    /// Whether there is no such object. That is also so if the generation was collected.
+    /// Whether there is no such object. That is also true if the generation was collected.
     pub fn is_gone(&self) -> bool {
         matches!(self.why, Error::Expired { .. })
     }
 
-    /// Why it cannot be had.
+    /// Why it is unavailable.
     pub fn into_error(self) -> Error {
         self.why
     }
@@ -41,8 +41,7 @@ impl LostFilter {
     }
 }
 
-/// Takes lost filters out of a generation, each with a warning: a segment without a sidecar is read instead
-/// of it.
+/// Removes lost filters from a generation, each with a warning: their segments are read instead.
 pub(crate) fn leave_out(generation: &mut Generation, lost: &[LostFilter]) {
     for filter in lost {
         filter.warn();

@@ -1,6 +1,6 @@
-//! The newest generation of a store or a guard that a cache directory has seen: the file
-//! `newest-HHHHHHHHHHHHHHHH`, with the number of the store or the guard in its name. It lasts, so that a
-//! bucket that goes back to an older one is noticed after a restart, too. Integers are little-endian.
+//! The newest generation of a store or a guard seen by a cache directory: the file `newest-HHHHHHHHHHHHHHHH`,
+//! named by the number of the store or the guard. It is durable, so that a bucket that goes back to an older
+//! state is noticed after a restart too. Integers are little-endian.
 //!
 //! ```text
 //!  0  8  magic "SBLMNEW\n"
@@ -9,8 +9,7 @@
 //! 20  8  the number of the generation
 //! 28  4  CRC-32 of bytes 0..28
 //! ```
-//! *version*: 1. Magic, version and the CRC of all other bytes keep their places in every version of this
-//! length.
+//! *version*: 1. Magic, version and the CRC of all other bytes keep their offsets at this length.
 
 use crate::error::{Error, Result};
 use crate::private_files;
@@ -24,11 +23,11 @@ const BYTES: u64 = 32;
 /// Held while the mark is raised.
 const LOCK: &str = "newest.lock";
 
-/// The mark of one store or guard.
+/// The newest number seen of one store or guard.
 #[derive(Debug)]
 pub(crate) struct NewestSeen {
     dir: PathBuf,
-    /// Whose it is.
+    /// The number of the store or the guard.
     owner: u64,
 }
 
@@ -41,8 +40,8 @@ impl NewestSeen {
         self.dir.join(format!("newest-{:016x}", self.owner))
     }
 
-    /// The newest number that was seen; 0 if none was. To be asked before the bucket is: another reader may
-    /// see a newer one meanwhile.
+    /// The newest number seen; 0 if none. Read it before asking the bucket, since another reader may see a
+    /// newer one at any time.
     pub fn read(&self) -> Result<u64> {
         let path = self.path();
         match private_files::read_at_most(&path, BYTES).map_err(Error::file("read", &path))? {
@@ -51,7 +50,7 @@ impl NewestSeen {
         }
     }
 
-    /// Refuses a number that is lower than one seen before.
+    /// Refuses a number lower than one seen before.
     pub fn check(&self, remote: &Remote, seen: u64, found: u64) -> Result<()> {
         if found < seen {
             Err(Error::WentBack { url: remote.url().to_owned(), seen, found, cache: self.dir.clone() })
@@ -60,7 +59,6 @@ impl NewestSeen {
         }
     }
 
-    /// Notes that this number was seen.
     pub fn raise(&self, number: u64) -> Result<()> {
         let path = self.dir.join(LOCK);
         let lock = private_files::lock_file(&path).map_err(Error::file("open", &path))?;
@@ -85,11 +83,7 @@ impl NewestSeen {
     fn decode(&self, bytes: &[u8]) -> Result<u64> {
         let name = || self.path().display().to_string();
         let damaged = |offset: u64, what: &str| {
-            Error::damaged(
-                name(),
-                offset,
-                format!("{what}; remove it, and what is at the URL is believed again"),
-            )
+            Error::damaged(name(), offset, format!("{what}; remove it to trust the URL again"))
         };
         let found = bytes.split_last_chunk().filter(|_| bytes.len() as u64 == BYTES);
         let (body, crc) = found.ok_or_else(|| damaged(bytes.len() as u64, "wrong length"))?;
@@ -102,7 +96,7 @@ impl NewestSeen {
         }
         match (fields.u32(), fields.u64(), fields.u64()) {
             (Some(VERSION), Some(owner), Some(number)) if owner == self.owner => Ok(number),
-            (Some(VERSION), ..) => Err(damaged(12, "it is that of another store")),
+            (Some(VERSION), ..) => Err(damaged(12, "it belongs to another store")),
             (found, ..) => {
                 let found = found.unwrap_or_default();
                 Err(Error::UnsupportedVersion { object: name(), found, supported: VERSION })

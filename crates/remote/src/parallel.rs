@@ -1,15 +1,15 @@
-//! Requests that are under way at the same time.
+//! Concurrent requests.
 
 use crate::error::Result;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// How many.
+/// Their number.
 pub(crate) const AT_ONCE: usize = if cfg!(fuzzing) { 1 } else { 8 };
 
-/// Does something with each item, with [`AT_ONCE`] at a time. The first error ends it.
+/// Does something with each item, [`AT_ONCE`] at a time. The first error ends it.
 pub(crate) fn for_each<T: Sync>(items: &[T], work: impl Fn(&T) -> Result<()> + Sync) -> Result<()> {
-    // A thread for one at a time would do nothing but wait.
+    // For one at a time, a thread would only wait.
     if AT_ONCE.min(items.len()) <= 1 {
         return items.iter().try_for_each(work);
     }

@@ -1,8 +1,7 @@
-//! Files and directories of this user alone, into which no symbolic link leads.
+//! Files and directories private to this user, to which no symbolic link leads.
 //!
-//! What a private bucket holds is no less private here: directories have the mode 0700, files 0600. A file is
-//! created where there is none, or under a name of its own that is then renamed, so no write goes where
-//! somebody else's link points.
+//! A private bucket's contents stay private here: directories have mode 0700, files 0600. Files are created
+//! exclusively, or under a unique name that is then renamed, so no write follows somebody else's link.
 
 use crate::error::{Error, Result};
 use rustix::fs::{Mode, OFlags};
@@ -14,12 +13,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 const DIR_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
-/// The end of the name of a file that is renamed once it is complete.
+/// The suffix of a temporary name, used until the file is complete.
 const TEMPORARY: &str = ".tmp";
-/// Names that are tried for a temporary file: another process of this number may have left some.
+/// Names to try for a temporary file: an earlier process with this id may have left some.
 const NAMES_MAX: usize = 1000;
 
-/// A directory below `root` that belongs to this user, made if it is missing.
+/// A directory below `root` that belongs to this user, created if missing.
 pub(crate) fn dir(root: &Path, name: &str) -> Result<PathBuf> {
     let builder = |recursive| {
         let mut builder = DirBuilder::new();
@@ -37,7 +36,7 @@ pub(crate) fn dir(root: &Path, name: &str) -> Result<PathBuf> {
     let found = fs::symlink_metadata(&dir).map_err(Error::file("inspect", &dir))?;
     let is_own = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw();
     if !is_own {
-        let what = "it is no directory of this user; remove it, or choose another cache directory";
+        let what = "it is not a directory of this user; remove it, or choose another cache directory";
         return Err(Error::file("use", dir)(io::Error::new(ErrorKind::PermissionDenied, what)));
     }
     if found.mode() & 0o777 != DIR_MODE {
@@ -46,9 +45,9 @@ pub(crate) fn dir(root: &Path, name: &str) -> Result<PathBuf> {
     Ok(dir)
 }
 
-/// Opens a regular file to read it; `None` if there is none.
+/// Opens a regular file for reading; `None` if it does not exist.
 pub(crate) fn open(path: &Path) -> io::Result<Option<(File, Metadata)>> {
-    // A FIFO would block.
+    // Opening a FIFO would block.
     let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     let file = match rustix::fs::open(path, flags, Mode::empty()) {
         Ok(file) => File::from(file),
@@ -59,11 +58,11 @@ pub(crate) fn open(path: &Path) -> io::Result<Option<(File, Metadata)>> {
     if meta.is_file() {
         Ok(Some((file, meta)))
     } else {
-        Err(io::Error::new(ErrorKind::InvalidInput, "it is no regular file"))
+        Err(io::Error::new(ErrorKind::InvalidInput, "it is not a regular file"))
     }
 }
 
-/// A whole file of at most `max` bytes; `None` if there is none.
+/// A whole file of at most `max` bytes; `None` if it does not exist.
 pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>> {
     let Some((file, meta)) = open(path)? else { return Ok(None) };
     let mut bytes = Vec::new();
@@ -75,13 +74,13 @@ pub(crate) fn read_at_most(path: &Path, max: u64) -> io::Result<Option<Vec<u8>>>
     }
 }
 
-/// Opens a file that processes lock, made if it is missing.
+/// Opens a lock file, created if missing.
 pub(crate) fn lock_file(path: &Path) -> io::Result<File> {
     let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
     Ok(rustix::fs::open(path, flags, Mode::from_raw_mode(FILE_MODE))?.into())
 }
 
-/// A new file under a name that no file has: `name` gets a number that tells it apart.
+/// A new file with a unique name: `name` gets a number to put into it.
 pub(crate) fn create_unique(dir: &Path, name: impl Fn(&str) -> String) -> io::Result<(File, PathBuf)> {
     static NUMBER: AtomicU64 = AtomicU64::new(0);
     let mut outcome = Err(ErrorKind::AlreadyExists.into());
@@ -115,9 +114,9 @@ impl Temporary {
         name.strip_suffix(TEMPORARY).is_some_and(is_unique)
     }
 
-    /// Gives the file its name, durably but for the directory.
+    /// Gives the file its name, but does not sync the directory.
     pub fn keep(mut self, to: &Path) -> io::Result<()> {
-        self.file.sync_all()?; // A file that a crash has emptied would look whole.
+        self.file.sync_all()?; // A file emptied by a crash would look whole.
         if let Some(path) = &self.path {
             fs::rename(path, to)?;
         }
@@ -134,23 +133,23 @@ impl Drop for Temporary {
     }
 }
 
-/// Whether [`create_unique`] makes such a part of a name.
+/// Whether [`create_unique`] puts such a number into a name.
 pub(crate) fn is_unique(text: &str) -> bool {
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     text.split_once('-').is_some_and(|(process, number)| is_number(process) && is_number(number))
 }
 
-/// The name that [`replace`] first gives a file.
+/// The temporary name in [`replace`].
 pub(crate) fn temporary_of(path: &Path) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(TEMPORARY);
     name.into()
 }
 
-/// Replaces a small file atomically and durably. Nobody else does so at the same time.
+/// Replaces a small file atomically and durably. One caller at a time.
 pub(crate) fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let fresh = temporary_of(path);
-    // What a crash has left, or a link: it is removed, and not what it leads to.
+    // Left by a crash, or a link: the link itself is removed, not its target.
     match fs::remove_file(&fresh) {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error),
         _ => {}

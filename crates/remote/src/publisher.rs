@@ -1,4 +1,4 @@
-//! Publishing a store: its files of one moment become the next generation at a URL.
+//! Publishing a store: its files at one moment become the next generation at a URL.
 
 use crate::error::{Error, Result};
 use crate::find_generation::Generations;
@@ -8,7 +8,7 @@ use crate::writer::{TakeOver, Writer};
 use sidebloom::Db;
 use std::time::{Duration, SystemTime};
 
-/// What a publication did.
+/// The result of a publication.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Published {
@@ -31,25 +31,24 @@ impl Publisher {
     ///
     /// # Errors
     /// [`Error::Foreign`] if the URL holds another store, or a later state of this one that did not come from
-    /// this directory; the errors of the bucket.
+    /// this directory; errors of the bucket.
     pub fn new(db: &Db, remote: Remote, take_over: TakeOver) -> Result<Self> {
         let (set, generations) = (db.file_set()?, Generations::new(&remote, Kind::Store));
         let writer = Writer::new(generations, set.dir(), set.store_id(), take_over)?;
         Ok(Publisher { db: db.clone(), writer })
     }
 
-    /// The most that the clocks of this machine and of the bucket may differ. Default
+    /// Maximum difference between the clocks of this machine and the bucket. Default
     /// [`CLOCK_TOLERANCE`](crate::CLOCK_TOLERANCE).
     pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
         self.writer.tolerance = tolerance;
         self
     }
 
-    /// Publishes what the store holds now as the next generation, also if nothing has changed since the last
-    /// one.
+    /// Publishes the store's current state as the next generation, even if nothing has changed.
     ///
     /// # Errors
-    /// [`Error::Superseded`] if another writer has published meanwhile: the store then takes no more writes.
+    /// [`Error::Superseded`] if another writer has published: the store then becomes read-only.
     /// [`Error::ClockSkew`] if the clocks differ too much; the generation is published nevertheless. After
     /// other errors, nothing or everything was published; call this again.
     pub fn publish(&mut self) -> Result<Published> {
@@ -79,15 +78,14 @@ impl Publisher {
     }
 
     /// Removes generations that were replaced at least `min_age` before the last one was published, from the
-    /// oldest on, and the objects of that age that no other generation names. Returns how many objects were
+    /// oldest on, and objects of that age that no remaining generation names. Returns how many objects were
     /// removed. Readers of a removed generation get [`Error::Expired`].
     ///
-    /// `min_age` must exceed the time that a publication takes, and readers should look for the next
-    /// generation more often.
+    /// `min_age` must exceed the time that a publication takes. Readers should refresh more often than that.
     ///
     /// # Errors
-    /// [`Error::Superseded`]; the errors of the bucket; [`Error::Damaged`] for a generation that cannot be
-    /// read, after which nothing is removed.
+    /// [`Error::Superseded`]; errors of the bucket; [`Error::Damaged`] for an unreadable generation, after
+    /// which nothing is removed.
     pub fn collect(&mut self, min_age: Duration) -> Result<u64> {
         self.writer.collect(min_age)
     }

@@ -1,5 +1,4 @@
-//! Reading a published store: filters and indexes are here, and a block is fetched only when a filter says
-//! "maybe".
+//! Reads a published store: filters and indexes are local; blocks are fetched when a filter says "maybe".
 
 use crate::disk_cache::DiskCache;
 use crate::error::Result;
@@ -18,10 +17,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant, SystemTime};
 
-/// How often a reader makes sure that its own generation is still there, if there is no next one.
+/// How often a reader checks that its own generation still exists, if there is no next one.
 const LOOK_FOR_OWN_EVERY: Duration = Duration::from_secs(60);
 
-/// How a published store is read.
+/// Options for reading a published store.
 #[derive(Debug, Clone)]
 pub struct ReaderOptions {
     store: Options,
@@ -37,46 +36,45 @@ impl Default for ReaderOptions {
 }
 
 impl ReaderOptions {
-    /// No cache on disk, and no polling.
+    /// No disk cache, and no polling.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// The options of the store, such as the size of its block cache in memory. Its file system and `follow`
-    /// are the reader's own.
+    /// Options of the store, such as its block cache size. The reader sets file system and `follow`.
     pub fn store(mut self, options: Options) -> Self {
         self.store = options;
         self
     }
 
-    /// Keeps blocks that were fetched on disk, in up to this many bytes. Default 0: none.
+    /// Keeps fetched blocks on disk, in up to this many bytes. Default 0: none.
     pub fn disk_cache_bytes(mut self, bytes: u64) -> Self {
         self.cache_bytes = bytes;
         self
     }
 
-    /// Looks for the next generation this often, in the background. Default: only [`Reader::refresh`] does.
+    /// Looks for the next generation this often, in the background. Default: only in [`Reader::refresh`].
     pub fn poll_every(mut self, interval: Duration) -> Self {
         self.poll = Some(interval);
         self
     }
 
-    /// The most that the clocks of this machine and of the bucket may differ. Default [`CLOCK_TOLERANCE`].
+    /// Maximum difference between the clocks of this machine and the bucket. Default [`CLOCK_TOLERANCE`].
     pub fn clock_tolerance(mut self, tolerance: Duration) -> Self {
         self.tolerance = tolerance;
         self
     }
 
     /// Opens what is published at a place. `dir` is a directory for filters and indexes, 1 to 2 % of the
-    /// data. Each URL has a directory of its own in it, so any readers may share it. What is there is hashed
-    /// before it is used, and what a private bucket holds is private there, too.
+    /// data. Each URL has its own subdirectory, so any readers may share it. Local files are hashed before
+    /// use, and a private bucket's contents stay private.
     ///
     /// # Errors
     /// [`Error::NotPublished`](crate::Error::NotPublished); [`Error::Damaged`](crate::Error::Damaged) for a
-    /// generation or a file that is not what its writer wrote, except that a filter which is missing or
-    /// damaged is only a warning: its segment is read instead; [`Error::WentBack`](crate::Error::WentBack) if
-    /// the bucket shows an older generation than one that was seen from this directory; the errors of the
-    /// bucket, of the directory and of opening a store.
+    /// generation or a file that is not what its writer wrote, except that a missing or damaged filter is
+    /// only a warning: its segment is read instead; [`Error::WentBack`](crate::Error::WentBack) if the bucket
+    /// shows an older generation than one seen from this directory; errors of the bucket, of the directory
+    /// and of opening a store.
     pub fn open(self, remote: Remote, dir: impl AsRef<Path>) -> Result<Reader> {
         let shared = Arc::new(Shared::open(remote, dir.as_ref(), self.cache_bytes, self.tolerance)?);
         let store = self.store.filesystem(Arc::new(shared.fs.clone())).follow(true);
@@ -93,17 +91,17 @@ pub struct Reader {
     _polling: Option<Polling>,
 }
 
-/// How old what a reader shows may be.
+/// How old a reader's view may be.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Staleness {
-    /// Everything that was written before this time, by the writer's clock, shows.
+    /// Everything written before this time, by the writer's clock, is visible.
     pub as_of: SystemTime,
-    /// How long ago that was by this machine's clock; 0 if it has not come yet.
+    /// How long ago that was by this machine's clock; 0 if it is in the future.
     pub age: Duration,
-    /// How long ago it was known that there is no later generation.
+    /// How long ago the reader last verified that there is no later generation.
     pub checked: Duration,
-    /// How much the bucket's clock was ahead of or behind this machine's, or the writer's ahead of it, if
-    /// that was more than the tolerance. Then `age` cannot be relied upon.
+    /// How far the bucket's clock was ahead of or behind this machine's, or the writer's ahead of it, if more
+    /// than the tolerance. `age` is then unreliable.
     pub clock_skew: Option<Duration>,
 }
 
@@ -111,7 +109,7 @@ struct Shared {
     fs: RemoteFs,
     generations: Generations,
     tolerance: Duration,
-    /// Held while a generation is looked for.
+    /// Held during a search for generations.
     refreshing: Mutex<()>,
     checks: Mutex<Checks>,
 }
@@ -129,12 +127,12 @@ impl Reader {
     /// Opens what is published at a place, with default options.
     ///
     /// # Errors
-    /// Those of [`ReaderOptions::open`].
+    /// The errors of [`ReaderOptions::open`].
     pub fn open(remote: Remote, dir: impl AsRef<Path>) -> Result<Self> {
         ReaderOptions::new().open(remote, dir)
     }
 
-    /// The store. It shows the newest generation that was found; snapshots and iterators stay as they are.
+    /// The store. It shows the newest generation found; snapshots and iterators do not change.
     pub fn db(&self) -> &Db {
         &self.db
     }
@@ -147,12 +145,12 @@ impl Reader {
     /// Looks for later generations and shows the newest. Returns whether there was one.
     ///
     /// # Errors
-    /// Those of [`ReaderOptions::open`]. The store then shows what it did before.
+    /// The errors of [`ReaderOptions::open`]. The store then shows the same as before.
     pub fn refresh(&self) -> Result<bool> {
         self.shared.refresh(&self.db)
     }
 
-    /// How old what the reader shows may be.
+    /// How old the reader's view may be.
     pub fn staleness(&self) -> Staleness {
         self.shared.staleness()
     }
@@ -182,7 +180,7 @@ impl Shared {
         Ok(shared)
     }
 
-    /// Fetches the newest generation if there is a later one. The caller then lets the store catch up.
+    /// Fetches the newest generation if there is a later one. The caller then refreshes the store.
     fn advance(&self) -> Result<bool> {
         let (own, generations, local) = (self.fs.generation(), &self.generations, self.fs.local());
         let (checked, checked_at) = (Instant::now(), SystemTime::now());
@@ -202,7 +200,7 @@ impl Shared {
         Ok(is_newer)
     }
 
-    /// Whether to look for this reader's own generation: every minute, and when an object of it was gone.
+    /// Whether to check our own generation: every minute, and when one of its objects was gone.
     fn may_be_collected(&self) -> bool {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         let is_due = checks.own_seen.elapsed() > LOOK_FOR_OWN_EVERY;
@@ -212,7 +210,7 @@ impl Shared {
         self.fs.take_expired() || is_due
     }
 
-    /// A generation was written between the last look and now: if its time says otherwise, a clock is wrong.
+    /// A generation was written between the last check and now: if its time says otherwise, a clock is wrong.
     fn note_skew(&self, written: SystemTime) {
         let mut checks = self.checks.lock().unwrap_or_else(PoisonError::into_inner);
         let (early, late) = (checks.checked_at, SystemTime::now());
@@ -239,12 +237,12 @@ impl Shared {
         Ok(is_newer)
     }
 
-    /// Removes local files that nobody needs.
+    /// Removes obsolete local files.
     fn clean(&self) -> Result<()> {
         self.fs.local().clean(&self.fs.local_files())?;
         // Another reader may have been alone for a moment.
         let lost = self.fs.local().fetch(&self.generations.remote, &self.fs.generation())?;
-        lost.iter().for_each(LostFilter::warn); // The file stays away, and the engine reads the segment.
+        lost.iter().for_each(LostFilter::warn); // Without the file, the engine reads the segment.
         Ok(())
     }
 
@@ -261,12 +259,11 @@ impl Shared {
     }
 }
 
-/// Fetches what a generation names, except filters that the bucket does not have.
+/// Fetches what a generation names, except filters that the bucket lacks.
 fn fetch(generations: &Generations, local: &LocalFiles, found: &mut Found, is_last: bool) -> Result<()> {
     let generation = &mut found.generation;
     let mut lost = local.fetch(&generations.remote, generation)?;
-    // If only filters are gone, the generation may have been collected: a later one may have the same
-    // segments.
+    // If only filters are gone, the generation may have been collected; a later one may have these segments.
     if let Some(gone) = lost.iter().position(LostFilter::is_gone)
         && !is_last
         && generations.newest(None)?.is_some_and(|newest| newest.generation.number > generation.number)
@@ -277,9 +274,9 @@ fn fetch(generations: &Generations, local: &LocalFiles, found: &mut Found, is_la
     Ok(())
 }
 
-/// A thread that looks for generations until it is dropped.
+/// A thread that looks for generations until dropped.
 struct Polling {
-    /// The process that has the thread.
+    /// The process that owns the thread.
     process: Process,
     stop: Option<std::sync::mpsc::Sender<()>>,
     thread: Option<JoinHandle<()>>,
@@ -313,7 +310,7 @@ impl Polling {
 impl Drop for Polling {
     fn drop(&mut self) {
         if !self.process.is_current() {
-            // There is no such thread in a forked process.
+            // A forked process does not have the thread.
             std::mem::forget((self.stop.take(), self.thread.take()));
             return;
         }

@@ -1,4 +1,4 @@
-//! A place in an object store, used from threads that wait.
+//! A place in an object store, with blocking calls.
 
 use crate::error::{Error, Result};
 use bytes::Bytes;
@@ -20,48 +20,46 @@ use std::sync::mpsc::sync_channel;
 use std::time::Duration;
 use tokio::runtime::Runtime;
 
-/// Threads that wait for the network. The work is in the threads that call.
+/// Threads that wait for the network. The calling threads do the work.
 const NETWORK_THREADS: usize = 2;
-/// The longest wait for one request, retries included; the clients' own limits are lower.
+/// Maximum time of one request, including retries; the clients' own limits are lower.
 #[cfg(not(fuzzing))]
 const LONGEST: Duration = Duration::from_secs(300);
-/// Names in one listing: what a list of them needs of memory is bounded, however many a bucket says that it
-/// has.
+/// Names in one listing. Bounds the memory of a list, however many names a bucket claims.
 const LISTED_MAX: usize = 1 << 20;
 
-/// A place in an object store: a bucket, and a prefix that all objects of one published store have. Clones
-/// share their connections.
+/// A bucket, and the prefix of one published store's objects. Clones share their connections.
 #[derive(Clone)]
 pub struct Remote {
     store: Arc<dyn ObjectStore>,
     prefix: Path,
-    /// The last part of the prefix, if the URL does not have it.
+    /// The last part of the prefix, if not in the URL.
     folder: &'static str,
     url: Arc<str>,
     runtime: Arc<Network>,
 }
 
-/// The threads, which only the process that started them has. `None` only while they are ended.
+/// The threads, owned by the process that started them. `None` only while they are being stopped.
 struct Network(Option<Runtime>, Process);
 
 impl Drop for Network {
     fn drop(&mut self) {
         let Network(runtime, process) = self;
         if process.is_current() {
-            // Waiting for them would be a panic in a thread of another runtime.
+            // Waiting for them would panic in a thread of another runtime.
             runtime.take().into_iter().for_each(Runtime::shutdown_background)
         } else {
-            // The threads stayed in the parent process, perhaps with a lock of the runtime.
+            // The threads stayed in the parent process, possibly holding a lock of the runtime.
             std::mem::forget(runtime.take())
         }
     }
 }
 
-/// What a conditional write found.
+/// The result of a conditional write.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Created {
     Yes,
-    /// There is such an object already.
+    /// The object already exists.
     Exists,
 }
 
@@ -73,17 +71,16 @@ pub(crate) struct Found {
 
 impl Remote {
     /// The place that a URL names: `s3://bucket/path`, `gs://`, `az://`, `file:///directory`. Endpoint,
-    /// region and credentials come from the environment (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, …), as the
-    /// crate `object_store` takes them. What a URL has of keys is shown nowhere: see
-    /// [`show::url`](sidebloom::show::url).
+    /// region and credentials come from the environment (`AWS_ENDPOINT`, `AWS_ACCESS_KEY_ID`, …), as in the
+    /// crate `object_store`. Keys in a URL are never shown: see [`show::url`](sidebloom::show::url).
     ///
     /// # Errors
     /// [`Error::InvalidUrl`].
     pub fn open(url: &str) -> Result<Self> {
         let invalid = |what: String| Error::InvalidUrl { url: show::url(url), what: show::message(&what) };
         let parsed = url::Url::parse(url).map_err(|e| invalid(e.to_string()))?;
-        // The stores also know their settings without prefixes; as variables, such names may belong to
-        // anybody.
+        // The clients also accept their settings without prefixes; as environment variables, such names may
+        // belong to anything.
         let is_setting = |name: &String| {
             let name = name.to_ascii_lowercase();
             ["aws_", "azure_", "google_"].iter().any(|prefix| name.starts_with(prefix))
@@ -99,7 +96,7 @@ impl Remote {
     /// A prefix in an object store that the caller has set up.
     ///
     /// # Errors
-    /// [`Error::Store`] if no threads can be started.
+    /// [`Error::Store`] if the threads cannot be started.
     pub fn new(store: Arc<dyn ObjectStore>, prefix: Path) -> Result<Self> {
         let url = format!("{store}/{prefix}");
         Self::with_url(store, prefix, &url)
@@ -138,13 +135,12 @@ impl Remote {
         name.split('/').fold(self.prefix.clone(), |path, part| path.join(part))
     }
 
-    /// Runs a future on the network's threads and waits for it. Works in any thread, also in one of another
-    /// runtime.
+    /// Runs a future on the network threads and waits for it. Works in any thread, even of another runtime.
     pub(crate) fn wait<T: Send + 'static>(
         &self,
         future: impl Future<Output = T> + Send + 'static,
     ) -> Option<T> {
-        // A fuzz target's store is in memory, and has every answer at once.
+        // A fuzz target's store is in memory, and answers at once.
         #[cfg(fuzzing)]
         return futures_util::FutureExt::now_or_never(future);
         #[cfg(not(fuzzing))]
@@ -153,7 +149,7 @@ impl Remote {
             let task = self.runtime.0.as_ref()?.spawn(async move {
                 _ = sender.send(future.await);
             });
-            // Otherwise a server that never ends an answer would be listened to for ever.
+            // Otherwise a server could send an endless answer.
             receiver.recv_timeout(LONGEST).inspect_err(|_| task.abort()).ok()
         }
     }
@@ -193,8 +189,8 @@ impl Remote {
         }
     }
 
-    /// An object of at most `max` bytes; `None` if there is none. Of a larger one no more is read, whatever
-    /// the bucket says of its length.
+    /// An object of at most `max` bytes; `None` if it does not exist. Reads no more of a larger one, whatever
+    /// length the bucket claims.
     pub(crate) fn get_at_most(&self, name: &str, max: u64) -> Result<Option<Found>> {
         let found = self.run("read", name, move |store, path| async move {
             match store.get(&path).await {
@@ -208,7 +204,7 @@ impl Remote {
         })?;
         let Some((bytes, meta)) = found else { return Ok(None) };
         let Some(bytes) = bytes else {
-            let what = format!("it has more than {max} bytes, which is more than belongs there");
+            let what = format!("it has more than {max} bytes");
             return Err(Error::damaged(self.object(name), max, what));
         };
         self.check_len(name, meta.size, bytes.len())?;
@@ -249,19 +245,19 @@ impl Remote {
         }
     }
 
-    /// What the bucket says of an object.
+    /// The bucket's metadata of an object.
     pub(crate) fn head(&self, name: &str) -> Result<ObjectMeta> {
         self.run("inspect", name, |store, path| async move { store.head(&path).await })
     }
 
-    /// Writes an object, replacing what is there.
+    /// Writes an object, replacing an existing one.
     pub(crate) fn put(&self, name: &str, bytes: Bytes) -> Result<()> {
         self.run("write", name, |store, path| async move {
             store.put(&path, PutPayload::from_bytes(bytes)).await.map(drop)
         })
     }
 
-    /// Writes an object unless there is one.
+    /// Writes an object unless it exists.
     pub(crate) fn create(&self, name: &str, bytes: Bytes) -> Result<Created> {
         self.run("create", name, |store, path| async move {
             let options = PutOptions { mode: PutMode::Create, ..PutOptions::default() };
@@ -281,14 +277,14 @@ impl Remote {
             store.list(Some(&path)).take(LISTED_MAX + 1).try_collect().await
         })?;
         if found.len() > LISTED_MAX {
-            let what = format!("there are more than {LISTED_MAX} objects; remove those that nobody needs");
+            let what = format!("there are more than {LISTED_MAX} objects; remove obsolete ones");
             return Err(Error::Bucket { op: "list", object: self.object(name), what });
         }
         let named = |meta: ObjectMeta| Some((below(&self.prefix, &meta)?, meta));
         Ok(found.into_iter().filter_map(named).collect())
     }
 
-    /// The largest of the numbers in the names that begin with `name/`, however many there are.
+    /// The largest number in the names that begin with `name/`, however many there are.
     pub(crate) fn largest(&self, name: &str, number_in: fn(&str) -> Option<u64>) -> Result<Option<u64>> {
         let prefix = self.prefix.clone();
         self.run("list", name, move |store, path| async move {
@@ -301,7 +297,7 @@ impl Remote {
         })
     }
 
-    /// Removes an object, if it is there.
+    /// Removes an object, if it exists.
     pub(crate) fn remove(&self, name: &str) -> Result<()> {
         self.run("remove", name, |store, path| async move {
             match store.delete(&path).await {
@@ -324,14 +320,14 @@ fn below(prefix: &Path, meta: &ObjectMeta) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// The bytes of an answer; `None`, and no more read, once there are more than `max`. Memory is asked for as
-/// they come, not by the length that the bucket names.
+/// The bytes of an answer; `None` once there are more than `max`, without reading the rest. Allocates as they
+/// arrive, not by the length that the bucket claims.
 async fn body(found: GetResult, max: u64) -> object_store::Result<Option<Bytes>> {
     if found.range.end.saturating_sub(found.range.start) > max {
         return Ok(None);
     }
     let GetResultPayload::Stream(mut pieces) = found.payload else {
-        // A file of this machine, whose length was asked of the system.
+        // A local file, whose length the system told.
         return found.bytes().await.map(Some);
     };
     let (mut first, mut all) = (Bytes::new(), Vec::new());
@@ -342,7 +338,7 @@ async fn body(found: GetResult, max: u64) -> object_store::Result<Option<Bytes>>
         match (first.is_empty(), all.is_empty()) {
             (true, true) => first = piece,
             (false, _) => {
-                // In most cases there is one piece, which is not copied.
+                // Usually there is one piece, which is not copied.
                 all.extend_from_slice(&std::mem::take(&mut first));
                 all.extend_from_slice(&piece);
             }
@@ -352,7 +348,7 @@ async fn body(found: GetResult, max: u64) -> object_store::Result<Option<Bytes>>
     Ok(Some(if all.is_empty() { first } else { all.into() }))
 }
 
-/// The whole chain of causes, each once.
+/// The whole chain of causes, without repetitions.
 fn cause(error: &(dyn std::error::Error + 'static)) -> String {
     let mut text = error.to_string();
     let mut next = error.source();

@@ -1,4 +1,4 @@
-//! Uploads: whole files under the names of their contents.
+//! Uploads whole files, named by their contents.
 
 use crate::error::Result;
 use crate::generation::{File, Generation, Object, Tail, hex, sha256};
@@ -11,35 +11,33 @@ use sidebloom::fs::ReadFile;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Size of a read, of a part of an upload, and of the largest file that is sent in one request, in bytes.
+/// Size of a read, of a part of an upload, and of the largest file sent in one request, in bytes.
 const PART_BYTES: usize = 8 << 20;
-/// Parts of one file that are under way at the same time.
+/// Concurrent parts of one file.
 const PARTS_AT_ONCE: usize = 4;
-/// Bytes at the beginning of a sidecar that tell its filter from any other one of the same name: they have
-/// the digest of its segment.
+/// Bytes at the beginning of a sidecar that identify its filter: they include its segment's digest.
 const SIDECAR_HEAD_BYTES: u64 = 4096;
 
-/// The files of the next generation. Those that the last one has are not uploaded again. An upload replaces
+/// The files of the next generation. Those already in the last one are not uploaded again. An upload replaces
 /// an object of the same name, which a collection may be about to remove.
 pub(crate) struct Upload<'a> {
     remote: &'a Remote,
     parent: Option<&'a Generation>,
     known: HashMap<&'a str, &'a File>,
-    /// Small files that are still to be sent, together.
+    /// Small files still to be sent, concurrently.
     pending: Vec<(String, Bytes)>,
     contents: Contents,
 }
 
-/// What was uploaded, or was there.
+/// What was uploaded, or already existed.
 #[derive(Debug, Default)]
 pub(crate) struct Contents {
     pub files: Vec<File>,
     pub manifest: Object,
-    /// Files that were uploaded, without the manifest.
+    /// Files uploaded, without the manifest.
     pub sent: u64,
     /// Whether the manifest was uploaded.
     pub sent_manifest: bool,
-    /// Bytes that were uploaded.
     pub bytes: u64,
 }
 
@@ -49,7 +47,7 @@ impl<'a> Upload<'a> {
         Upload { remote, parent, known, pending: Vec::new(), contents: Contents::default() }
     }
 
-    /// Uploads a segment, unless it is there.
+    /// Uploads a segment, unless the last generation has it.
     pub fn segment(
         &mut self,
         name: String,
@@ -66,7 +64,8 @@ impl<'a> Upload<'a> {
         }
     }
 
-    /// Uploads a sidecar, unless it is there. It changes when filters are rebuilt; its segment does not.
+    /// Uploads a sidecar, unless the last generation has it. Sidecars change when filters are rebuilt;
+    /// segments do not.
     pub fn sidecar(&mut self, name: String, file: &dyn ReadFile) -> Result<()> {
         let bytes = file.len()?;
         let mut head = vec![0; SIDECAR_HEAD_BYTES.min(bytes) as usize];
@@ -75,7 +74,7 @@ impl<'a> Upload<'a> {
         if self.is_known(&name, &mark, bytes) { Ok(()) } else { self.send("filter", name, mark, file, None) }
     }
 
-    /// Ends with the manifest.
+    /// Finishes with the manifest.
     pub fn finish(mut self, manifest: &[u8]) -> Result<Contents> {
         self.send_pending()?;
         let (sha256, bytes) = (sha256(manifest), manifest.len() as u64);
@@ -156,7 +155,7 @@ fn send_parts(remote: &Remote, name: &str, file: &dyn ReadFile, bytes: u64) -> R
     while at < bytes {
         let part = read(file, at, bytes)?;
         at += part.len() as u64;
-        // The writer starts tasks, so it is used on the network's threads alone.
+        // The writer starts tasks, so it is used only on the network threads.
         writer = remote.run("write", name, |_, _| async move {
             let mut moved = writer;
             moved.wait_for_capacity(PARTS_AT_ONCE).await?;
@@ -167,8 +166,8 @@ fn send_parts(remote: &Remote, name: &str, file: &dyn ReadFile, bytes: u64) -> R
     remote.run("write", name, |_, _| async move { writer.finish().await.map(drop) })
 }
 
-/// The name of an object with these contents. Half of the digest names it: nobody makes two files of it, even
-/// on purpose.
+/// The name of an object with these contents. Half of the digest is enough: nobody can make two files with
+/// the same, even on purpose.
 fn object_name(folder: &str, stem: &str, sha256: &str) -> String {
     let digest = sha256.get(..32).unwrap_or(sha256);
     match stem {

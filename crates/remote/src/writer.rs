@@ -1,15 +1,14 @@
-//! The writer of a lineage of generations, whatever it publishes:
+//! The writer of a lineage of generations of a store or a guard:
 //!
-//! 1. The next number is looked for. If it is taken by another writer, this one is *superseded*: it publishes
-//!    no more. A writer's own name in the generation tells that from a success whose answer was lost.
-//! 2. Files that the last generation does not have are uploaded, under the names of their contents.
-//! 3. The last generation must be there: otherwise it was collected together with some that came after it.
-//!    The directory notes what it is about to create, because the process may die before it hears of its
-//!    success. Then the generation's object is created, on condition that there is none of its number.
-//! 4. The directory's own note and the hint for readers follow, and the clocks are compared.
+//! 1. Look for the next number. If another writer has taken it, this one is *superseded*: it publishes no
+//!    more. The writer's name in the generation distinguishes that from a success whose answer was lost.
+//! 2. Upload the files that the last generation lacks, named by their contents.
+//! 3. Check that the last generation exists: otherwise it was collected together with some later ones. Note
+//!    in the directory what is about to be created, because the process may die before it learns of its
+//!    success. Then create the generation's object, on condition that none has its number.
+//! 4. Write the directory's own note and the hint for readers, and compare the clocks.
 //!
-//! A crash anywhere leaves the last generation whole, and perhaps objects that nobody names, which a
-//! collection removes.
+//! A crash leaves the last generation whole, and perhaps unnamed objects, which a collection removes.
 
 use crate::collect;
 use crate::error::{Error, Result};
@@ -22,10 +21,9 @@ use bytes::Bytes;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// The most that the clocks of a writer and of the bucket may differ by default.
+/// Default maximum difference between the clocks of a writer and the bucket.
 pub const CLOCK_TOLERANCE: Duration = Duration::from_secs(30);
-/// How many generations of this writer may be found under the next numbers: each is one whose answer was
-/// lost.
+/// How many generations of this writer may be found under the next numbers; for each, an answer was lost.
 const OWN_GENERATIONS_MAX: usize = 64;
 
 /// Whether a store or a guard may continue generations that it does not descend from.
@@ -34,8 +32,7 @@ pub enum TakeOver {
     /// No: [`Error::Foreign`].
     #[default]
     No,
-    /// Yes: the published generations are replaced by the next one of this store or guard, and their writer
-    /// is superseded.
+    /// Yes: this store's or guard's next generation replaces the published ones, superseding their writer.
     Yes,
 }
 
@@ -44,15 +41,15 @@ pub(crate) struct Writer {
     generations: Generations,
     /// The directory that descends from the lineage.
     dir: PathBuf,
-    /// Tells what is published from others, in hex.
+    /// Identifies the store or guard, in hex.
     id: String,
-    /// Tells this writer from others: random, in hex.
+    /// Identifies this writer: random, in hex.
     name: String,
     /// The number of the last generation of the lineage; 0 before the first one.
     pub number: u64,
-    /// The last generation, if it is there.
+    /// The last generation, if it exists.
     parent: Option<Generation>,
-    /// Another writer's generation, after which this one stops: its number and its writer.
+    /// The number and the writer of another writer's generation, which superseded this one.
     superseded: Option<(u64, String)>,
     pub tolerance: Duration,
 }
@@ -149,14 +146,13 @@ impl Writer {
         if matches!(outcome, Ok(Created::Yes)) {
             return Ok(true);
         }
-        // Whether it was written is not known, or a retry has found what the first attempt wrote: only what
-        // is there tells.
+        // It may be written, or a retry may have found what the first attempt wrote: only the object tells.
         match self.generations.read(generation.number)? {
             Some(found) if found.generation == *generation => Ok(true),
             Some(found) => self.accept(found.generation).map(|()| false),
             None => {
                 outcome?;
-                let what = "it was created by somebody and is gone".into();
+                let what = "somebody created it, and now it is gone".into();
                 Err(Error::Bucket { op: "create", object: remote.object(&name), what })
             }
         }
@@ -173,9 +169,9 @@ impl Writer {
         Ok(())
     }
 
-    /// Checks that the last generation is there. Otherwise the numbers after it are free again, and creating
-    /// one of them would supersede nobody. Collections begin with the oldest, so nothing after a generation
-    /// that is there was removed.
+    /// Checks that the last generation exists. Otherwise the numbers after it are free again, and creating
+    /// one of them would supersede nobody. Collections begin with the oldest, so if it exists, so do later
+    /// ones.
     fn check_parent(&mut self) -> Result<()> {
         if let Some(parent) = &self.parent
             && self.generations.read(parent.number)?.is_some_and(|found| found.generation == *parent)
@@ -194,7 +190,7 @@ impl Writer {
         })
     }
 
-    /// A generation was published: notes that, and compares the clocks.
+    /// After publication: notes the generation, and compares the clocks.
     fn finish(&mut self, generation: Generation) -> Result<()> {
         let (number, remote) = (generation.number, &self.generations.remote);
         self.number = number;

@@ -1,5 +1,4 @@
-//! Compiles the plug-in against the RocksDB that is installed, or the one whose headers are in
-//! `ROCKSDB_INCLUDE_DIR`.
+//! Compiles the plug-in against the installed RocksDB, or the one whose headers are in `ROCKSDB_INCLUDE_DIR`.
 
 use std::env::var;
 use std::path::Path;
@@ -22,8 +21,7 @@ fn main() -> Result<(), String> {
     let objects = build.try_compile_intermediates().map_err(|error| {
         format!("{error}\nThis needs RocksDB's headers: install librocksdb-dev, or set ROCKSDB_INCLUDE_DIR")
     })?;
-    // Rust links libraries so that the loader resolves every reference at once. Weak ones may stay
-    // unresolved.
+    // Rust links libraries so that the loader resolves all references at once. Weak ones may stay unresolved.
     let weaken =
         ["_ZN7rocksdb*", "_ZNK7rocksdb*", "_ZTVN7rocksdb*"].map(|name| format!("--weaken-symbol={name}"));
     for object in &objects {
@@ -32,7 +30,7 @@ fn main() -> Result<(), String> {
             return Err(format!("objcopy failed for {}", object.display()));
         }
     }
-    // RocksDB keeps the factory, so the code must stay when somebody closes the library.
+    // RocksDB keeps the factory, so the code must stay loaded after dlclose.
     println!("cargo::rustc-cdylib-link-arg=-Wl,-z,nodelete");
     cc::Build::new().cpp(true).objects(objects).compile("sidebloom_rocksdb_policy");
     Ok(())

@@ -11,8 +11,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 const STRIPES: usize = 64;
 
-/// A RocksDB and a guard that knows its keys. Every write must go through this type: the guard does not know
-/// of any other.
+/// A RocksDB and a guard that knows its keys. All writes must go through this type: the guard sees no others.
 ///
 /// A key counts once in the guard, however often it is put. Writers of the same key take turns, which keeps
 /// the guard's order for each key: an insertion reaches the guard before RocksDB, and a deletion reaches
@@ -43,7 +42,7 @@ impl GuardedRocks {
     /// Opens the guard at `path`, or builds it there from a snapshot of the database's keys.
     ///
     /// # Errors
-    /// [`Error::NotAGuard`] for a guard that treats different keys as one, [`Error::Database`] when RocksDB
+    /// [`Error::NotAGuard`] for a guard that treats different keys as equal, [`Error::Database`] when RocksDB
     /// cannot be read, and the errors of [`GuardOptions::open`] and [`GuardOptions::build_from`].
     pub fn new(db: DB, path: &Path, options: GuardOptions) -> Result<Self> {
         let guard = if path.join("GUARD").exists() {
@@ -55,7 +54,7 @@ impl GuardedRocks {
             Canonical::EXACT => {}
             other => {
                 let what = format!(
-                    "RocksDB tells all keys apart, but this guard's keys are \"{other}\"; delete it and build it with exact keys"
+                    "RocksDB distinguishes all keys, but this guard's keys are \"{other}\"; delete it and build it with exact keys"
                 );
                 return Err(Error::NotAGuard { path: path.to_owned(), what });
             }
@@ -63,7 +62,7 @@ impl GuardedRocks {
         Ok(GuardedRocks { db, guard, stripes: std::array::from_fn(|_| Mutex::new(())) })
     }
 
-    /// The value of a key. RocksDB is called only when the guard answers "maybe".
+    /// The value of a key. Calls RocksDB only if the guard answers "maybe".
     ///
     /// # Errors
     /// [`Error::Database`] when RocksDB fails, and the errors of [`Guard::confirm_absent`].
@@ -111,8 +110,8 @@ impl GuardedRocks {
             match value {
                 Some(value) => {
                     writes.put(key, value);
-                    // Even when the guard already knows the key: that may be a leftover, which a running
-                    // refresh drops unless it is told.
+                    // Even if the guard already has the key: it may be a leftover, which a running refresh
+                    // drops unless told.
                     transaction.insert_new(key)?;
                 }
                 None => {
@@ -123,14 +122,14 @@ impl GuardedRocks {
                 }
             }
         }
-        // A deletion that a power failure undoes would leave a key that the guard has removed.
+        // If a power failure undid the deletion, the guard would lack a key that exists.
         let mut durable = WriteOptions::default();
         durable.set_sync(batch.0.values().any(Option::is_none));
         transaction
             .commit(|| self.db.write_opt(writes, &durable).map_err(|error| database_error(&self.db, error)))
     }
 
-    /// Keeps other writers of these keys out.
+    /// Excludes other writers of these keys.
     fn lock<'k>(&self, keys: impl Iterator<Item = &'k Vec<u8>>) -> Vec<MutexGuard<'_, ()>> {
         let add = |sum: usize, byte: &u8| sum.wrapping_mul(31).wrapping_add(usize::from(*byte));
         let stripe = |key: &Vec<u8>| key.iter().fold(0, add) % STRIPES;

@@ -1,10 +1,10 @@
-//! sidebloom's filters for those who have a RocksDB, in two forms:
+//! sidebloom's filters for users of RocksDB, in two forms:
 //!
-//! - [`register`] and [`options`]: **parity filters inside the SST files**, in the place of RocksDB's Bloom
+//! - [`register`] and [`options`]: **parity filters inside the SST files**, in place of RocksDB's Bloom
 //!   filters, with 70 to 90 % fewer false positives at the same memory or less. Reads and writes stay
-//!   RocksDB's. Choose it first.
+//!   RocksDB's. Try this first.
 //! - [`GuardedRocks`]: **a guard in front of the database**, which answers lookups of missing keys without a
-//!   call to RocksDB. Choose it when such lookups prevail and all writes go through one program.
+//!   call to RocksDB. Choose it when most lookups are for missing keys and all writes go through one program.
 //!   [`GuardedRocks`] has the calls of a database.
 
 #![deny(unsafe_code)]

@@ -4,11 +4,11 @@ use rocksdb::{BlockBasedOptions, Options};
 use sidebloom_rocksdb_plugin::Policy;
 use std::ffi::{CStr, c_char};
 
-/// RocksDB cannot have the filter policy.
+/// Why RocksDB cannot use the filter policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The program has another RocksDB than the one that this crate was built for.
+    /// The program has another RocksDB than this crate was built for.
     #[error("{0}")]
     AnotherRocksDb(String),
     /// RocksDB does not accept the options.
@@ -21,13 +21,13 @@ unsafe extern "C" {
     safe fn sidebloom_parity_register() -> *const c_char;
 }
 
-/// Makes RocksDB know the filter policies `sidebloom.parity:…`, for the whole process. Call it before
-/// [`DB::open`](rocksdb::DB::open), [`Options::load_latest`](Options::load_latest) and whatever else reads
-/// options that name one. Further calls do nothing.
+/// Registers the filter policies `sidebloom.parity:…` in RocksDB, for the whole process. Call it before
+/// [`DB::open`](rocksdb::DB::open), [`Options::load_latest`](Options::load_latest) and anything else that
+/// reads options with such a policy. Further calls do nothing.
 ///
 /// # Errors
-/// [`Error::AnotherRocksDb`] if the program has another version than the headers that this crate was built
-/// with, or a RocksDB with another interface to its filters.
+/// [`Error::AnotherRocksDb`] if the program's RocksDB differs in version from the headers that this crate was
+/// built with, or in its interface to filters.
 pub fn register() -> Result<(), Error> {
     let error = sidebloom_parity_register();
     if error.is_null() {
@@ -38,7 +38,7 @@ pub fn register() -> Result<(), Error> {
     Err(Error::AnotherRocksDb(error.to_string_lossy().into_owned()))
 }
 
-/// New options with this table and this filter policy, and RocksDB's defaults for all else. Calls
+/// New options with this table and this filter policy, and RocksDB's defaults for the rest. Calls
 /// [`register`]. Set everything else afterwards, except the table factory, which has the policy.
 ///
 /// ```no_run
@@ -52,12 +52,12 @@ pub fn register() -> Result<(), Error> {
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 ///
-/// The options are built from a string, the one way by which the `rocksdb` crate takes a filter policy that
-/// it does not know. It returns copies, which do not keep alive what other options refer to (a comparator, an
-/// `Env`). So this function starts from new ones.
+/// The options are built from a string, which is the only way to give the `rocksdb` crate a filter policy
+/// that it does not know. It returns copies, which do not keep alive what other options refer to (a
+/// comparator, an `Env`), so this function starts from new options.
 ///
 /// # Errors
-/// Those of [`register`], and [`Error::Options`].
+/// The errors of [`register`], and [`Error::Options`].
 pub fn options(table: &BlockBasedOptions, policy: Policy) -> Result<Options, Error> {
     register()?;
     let mut base = Options::default();

@@ -1,16 +1,16 @@
-//! Bloom filters of earlier SST files, for a database that has moved on to other filters.
+//! Bloom filters of earlier SST files, for a database that has switched to other filters.
 
 use bytes::BufMut;
 use slatedb::{BloomFilterPolicy, Filter, FilterBuilder, FilterPolicy, FilterQuery, RowEntry};
 use std::sync::Arc;
 
-/// Reads the Bloom filters of SST files that were written with [`BloomFilterPolicy`], and builds no more of
-/// them. SlateDB builds a filter by every policy that it is given. Beside
+/// Reads the Bloom filters of SST files written with [`BloomFilterPolicy`], and builds no more of them.
+/// SlateDB builds a filter for every policy it is given. Next to
 /// [`ParityFilterPolicy`](crate::ParityFilterPolicy), this one keeps earlier filters in use until a
 /// compaction has replaced the last of their files.
 ///
-/// New files get a Bloom filter of 3 bytes that answers "maybe" to everything, so that they stay readable
-/// with [`BloomFilterPolicy`] itself.
+/// New files get a Bloom filter of 3 bytes that answers "maybe" to everything, so they stay readable with
+/// [`BloomFilterPolicy`] itself.
 #[derive(Debug)]
 pub struct BloomReader(BloomFilterPolicy);
 
@@ -43,11 +43,10 @@ impl FilterPolicy for BloomReader {
     }
 }
 
-/// SlateDB's encoding of a Bloom filter that tests no bits (two bytes, big-endian), of the one byte behind
-/// them.
+/// SlateDB's encoding of a Bloom filter that tests no bits (two bytes, big-endian), with one byte of filter.
 const FULL: [u8; 3] = [0, 0, 0xff];
 
-/// A filter that answers "maybe", and its builder.
+/// A filter that answers "maybe" to everything, and its builder.
 struct Full;
 
 impl FilterBuilder for Full {

@@ -10,14 +10,14 @@ use std::sync::Arc;
 /// A decoded filter. Clones share it.
 #[derive(Clone)]
 pub struct ParityFilter {
-    /// `None` if it could not be built, or is damaged: then every key may be there. [`AnyFilter`] is the type
-    /// that has a wire form.
+    /// `None` if it could not be built, or is damaged: then any key may be in the file. [`AnyFilter`] is the
+    /// type with a wire form.
     filter: Option<Arc<AnyFilter>>,
     prefixes: Option<Arc<dyn PrefixExtractor>>,
 }
 
 impl ParityFilter {
-    /// Builds the filter, or none if there is not enough memory or there are too many keys.
+    /// Builds the filter; none if memory is short or there are too many keys.
     pub fn build(
         width: Width,
         hashes: &[u64],
@@ -28,7 +28,7 @@ impl ParityFilter {
         ParityFilter { filter: built.ok().map(|filter| Arc::new(AnyFilter::Lines(filter))), prefixes }
     }
 
-    /// Reads the wire form. Damage, a later version, and anything behind the filter make it none.
+    /// Reads the wire form. Damage, a later version, or trailing bytes give no filter.
     pub fn decode(data: &[u8], prefixes: Option<Arc<dyn PrefixExtractor>>) -> Self {
         let mut rest = data;
         // No limit: lines are allocated as they arrive, and compression shrinks a filter of few keys to less

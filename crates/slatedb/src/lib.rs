@@ -1,8 +1,8 @@
-//! sidebloom for those who have a [SlateDB](slatedb), the LSM tree on object storage:
+//! sidebloom for users of [SlateDB](slatedb), the LSM tree on object storage:
 //!
-//! - [`ParityFilterPolicy`]: **parity filters inside the SST files**, in the place of SlateDB's Bloom
-//!   filters. Reads and writes stay SlateDB's.
-//! - [`export`] and [`import`]: **a store copied to a SlateDB, and back.**
+//! - [`ParityFilterPolicy`]: **parity filters inside the SST files**, in place of SlateDB's Bloom filters.
+//!   Reads and writes stay SlateDB's.
+//! - [`export`] and [`import`]: **copies of a store to a SlateDB, and back.**
 
 mod bloom_reader;
 mod copy;

@@ -8,15 +8,15 @@ use slatedb::{Filter, FilterBuilder, FilterPolicy, PrefixExtractor, PrefixTarget
 use std::fmt;
 use std::sync::Arc;
 
-/// What the wire form has around the lines of a filter, in bytes.
+/// Bytes of the wire form other than the filter's lines.
 const AROUND_BYTES: usize = 136;
 
-/// Parity filters inside the SST files, in the place of SlateDB's Bloom filters: at most a third of the false
+/// Parity filters inside the SST files, in place of SlateDB's Bloom filters: at most a third of the false
 /// positives in fewer bytes.
 ///
-/// Give it to everything that opens the database: `DbBuilder`, `DbReaderBuilder`, and a compactor or
-/// compaction worker that runs on its own. What does not know the policy reads the database correctly, but
-/// without these filters, and a compactor without it writes none.
+/// Give it to everything that opens the database: `DbBuilder`, `DbReaderBuilder`, and a separate compactor or
+/// compaction worker. A reader without the policy reads the database correctly, but without these filters; a
+/// compactor without it writes none.
 ///
 /// ```
 /// use sidebloom_slatedb::ParityFilterPolicy;
@@ -35,12 +35,12 @@ const AROUND_BYTES: usize = 136;
 /// ```
 ///
 /// # The name
-/// `sidebloom.parity`, and `sidebloom.parity:p=NAME` with a prefix extractor of that name. Width, hash
-/// function, seed and format version stand in each filter, which has a checksum. So filters of all widths are
-/// readable by each policy, and one that is damaged, or of a later version, answers "maybe".
+/// `sidebloom.parity`, or `sidebloom.parity:p=NAME` with a prefix extractor of that name. Each filter stores
+/// its width, hash function, seed, format version and a checksum. So any policy can read filters of all
+/// widths, and a filter that is damaged, or of a later version, answers "maybe".
 ///
 /// # Which queries it answers
-/// Those for a key; with a prefix extractor, also those for a prefix. All others are "maybe".
+/// Queries for a key; with a prefix extractor, also for a prefix. All others are "maybe".
 #[derive(Clone)]
 pub struct ParityFilterPolicy {
     width: Width,
@@ -49,11 +49,11 @@ pub struct ParityFilterPolicy {
     name: String,
 }
 
-/// Bits per key that no parity filter has.
+/// Fewer bits per key than any parity filter has.
 #[derive(Debug, Clone, Copy, PartialEq, thiserror::Error)]
 #[error("{bits_per_key} bits per key: a parity filter has {min} or more")]
 pub struct BitsPerKeyError {
-    /// What was asked for.
+    /// The requested bits per key.
     pub bits_per_key: f64,
     /// The bits per key of the smallest filter.
     pub min: f64,
@@ -63,12 +63,12 @@ impl ParityFilterPolicy {
     /// The policy's name, without a prefix extractor.
     pub const NAME: &'static str = "sidebloom.parity";
 
-    /// Filters with the lowest false-positive rate among those of at most `bits_per_key`: of 10 bits, those
-    /// of [`Width::Eight`](sidebloom_filter::Width::Eight), with 8.85 bits and 0.28 %. The keys are hashed
-    /// with a random seed.
+    /// Filters with the lowest false-positive rate that take at most `bits_per_key`: for 10 bits,
+    /// [`Width::Eight`](sidebloom_filter::Width::Eight), with 8.85 bits and 0.28 %. The keys are hashed with
+    /// a random seed.
     ///
     /// # Errors
-    /// [`BitsPerKeyError`] for less than the smallest filter has (7.68), or no number.
+    /// [`BitsPerKeyError`] for less than the smallest filter's (7.68), or not a number.
     pub fn new(bits_per_key: f64) -> Result<Self, BitsPerKeyError> {
         let fits = |width: &Width| width.bits_per_key() <= bits_per_key;
         let width = Width::ALL.into_iter().rfind(fits);
@@ -126,17 +126,17 @@ impl FilterPolicy for ParityFilterPolicy {
 struct ParityFilterBuilder {
     policy: ParityFilterPolicy,
     hashes: Vec<u64>,
-    /// That of the last key with a prefix.
+    /// The prefix of the last key that has one.
     last_prefix: Option<Bytes>,
 }
 
 impl FilterBuilder for ParityFilterBuilder {
-    /// Keys come in order, each as often as it has versions.
+    /// Keys come in order, once for each of their versions.
     fn add_entry(&mut self, entry: &RowEntry) {
         let (key, hasher) = (&entry.key, self.policy.hasher);
         let prefixes = self.policy.prefixes.as_ref();
         let prefix_len = prefixes.and_then(|prefixes| prefixes.prefix_len(&PrefixTarget::Point(key.clone())));
-        // An extractor must not give more bytes than there are. Queries for such prefixes are "maybe".
+        // An extractor must not return more bytes than there are. Queries for such prefixes are "maybe".
         let prefix = prefix_len.filter(|&len| len <= key.len()).map(|len| key.slice(..len));
         if let Some(prefix) = prefix
             && self.last_prefix.as_ref() != Some(&prefix)

@@ -1,4 +1,4 @@
-//! What the database's schema says about the column that holds the keys.
+//! The schema of the column with the keys.
 
 use crate::error::{failed, wrong};
 use rusqlite::{Connection, OptionalExtension, Params};
@@ -13,12 +13,11 @@ pub struct Column {
     pub affinity: Affinity,
     /// Which keys the column treats as equal.
     pub equality: Canonical,
-    /// The columns that identify a row, quoted and with the table's name; `None` when other columns hide
-    /// them.
+    /// The columns that identify a row, quoted and with the table's name; `None` if other columns hide them.
     pub row_id: Option<String>,
 }
 
-/// How SQLite converts a text that is stored; <https://sqlite.org/datatype3.html>, section 3.1.
+/// How SQLite converts stored text; <https://sqlite.org/datatype3.html>, section 3.1.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Affinity {
     Text,
@@ -42,9 +41,8 @@ impl Column {
         quoted(&self.table)
     }
 
-    /// The column, where rows of the table are read. With the table's name, because SQLite takes a quoted
-    /// name alone for a string if there is no such column any more: every row would then have the column's
-    /// name as its key.
+    /// The column, in a query of the table. With the table's name: SQLite takes a quoted name alone for a
+    /// string if the column no longer exists, and every row would then have the column's name as its key.
     pub fn value_sql(&self) -> String {
         format!("{}.{}", quoted(&self.table), quoted(&self.name))
     }
@@ -53,8 +51,7 @@ impl Column {
         quoted(&self.name)
     }
 
-    /// The condition for rows with the key `?1`, also bound as a BLOB `?2` and, if it is one, as an integer
-    /// `?3`.
+    /// Condition for rows with the key `?1`, also bound as a BLOB `?2` and, if it is one, an integer `?3`.
     pub fn has_key_sql(&self) -> String {
         let column = self.value_sql();
         format!("{column} = ?1 OR {column} = ?2 OR {column} = ?3")
@@ -127,7 +124,7 @@ impl Schema<'_> {
         Ok((name, affinity))
     }
 
-    /// From the type and the collation that the column declares.
+    /// From the column's declared type and collation.
     fn equality(&self, table: &str, column: &str, affinity: Affinity) -> Result<Canonical> {
         let equality = match affinity {
             Affinity::Number => Canonical::EXACT.integers(),

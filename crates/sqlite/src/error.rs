@@ -1,4 +1,4 @@
-//! Errors, named by the database file.
+//! Errors, with the name of the database file.
 
 use sidebloom::Error;
 use std::path::Path;

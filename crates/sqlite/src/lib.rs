@@ -17,8 +17,8 @@
 //! The collations `NOCASE` and `RTRIM`, declared for the column, are part of
 //! [`Source::equality`](sidebloom::guard::Source::equality): a guard that distinguishes keys the column
 //! treats as equal is refused. Columns with an application-defined collation are refused, because the guard
-//! cannot know which keys it treats as equal. A query with a collation of its own (`= ? COLLATE NOCASE`) is
-//! not covered: build the guard with `fold` or `pad` for it.
+//! cannot know which keys it treats as equal. A query with its own collation (`= ? COLLATE NOCASE`) is not
+//! covered: build the guard with `fold` or `pad` for it.
 //!
 //! Reading all keys takes one read transaction. In rollback-journal mode it blocks writers until it ends; in
 //! WAL mode it does not.

@@ -12,7 +12,7 @@ use std::time::Duration;
 /// Default of [`SqliteSource::busy_timeout`].
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// A column of a table of a SQLite database. The [crate] documentation says what its keys are.
+/// A column of a table in a SQLite database. The [crate] documentation defines its keys.
 pub struct SqliteSource {
     path: PathBuf,
     column: Column,
@@ -20,7 +20,7 @@ pub struct SqliteSource {
     db: Connection,
 }
 
-/// A bound TEXT of any bytes.
+/// A bound TEXT with any bytes.
 struct Text<'k>(&'k [u8]);
 
 impl ToSql for Text<'_> {
@@ -33,8 +33,8 @@ impl SqliteSource {
     /// Opens an existing database.
     ///
     /// # Errors
-    /// [`Error::Database`] when the file is missing or not a database, when it has no such table or column,
-    /// for a view (which declares no collation), and for a column with an application-defined collation.
+    /// [`Error::Database`] when the file is missing or not a database, has no such table or column, for a
+    /// view (which declares no collation), and for a column with an application-defined collation.
     pub fn open(file: impl AsRef<Path>, table: &str, column: &str) -> Result<Self> {
         let path = file.as_ref().to_path_buf();
         let db = connect(&path, BUSY_TIMEOUT)?;
@@ -42,7 +42,7 @@ impl SqliteSource {
         Ok(SqliteSource { path, column, busy_timeout: BUSY_TIMEOUT, db })
     }
 
-    /// How long a call waits for another connection's lock before it fails. Default 5 seconds.
+    /// How long a call waits for another connection's lock before it fails. Default: 5 seconds.
     ///
     /// # Errors
     /// [`Error::Database`].
@@ -127,13 +127,13 @@ impl SqliteSource {
 }
 
 impl Source for SqliteSource {
-    /// Reads in one read transaction, on a new connection: to whatever database is at the path now.
+    /// Reads in one read transaction, on a new connection to the database now at the path.
     fn stream(&mut self, visit: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> {
         let db = connect(&self.path, self.busy_timeout)?;
         let failed = |e| self.failed(&e);
         let sql = format!("SELECT {} FROM {}", self.column.value_sql(), self.column.table_sql());
         let mut select = db.prepare(&sql).map_err(failed)?;
-        // A single statement is a transaction of its own, from its first row on.
+        // A single statement is its own transaction, from its first row on.
         let mut rows = select.query([]).map_err(failed)?;
         while let Some(row) = rows.next().map_err(failed)? {
             self.visit_value(row.get_ref(0).map_err(failed)?, visit)?;
@@ -149,8 +149,7 @@ impl Source for SqliteSource {
         Ok(rows.map_err(|e| self.failed(&e))?.unsigned_abs())
     }
 
-    /// An inserted row has its key and nothing else; a key that is not UTF-8 becomes a BLOB. A removed key
-    /// must exist.
+    /// An inserted row has only its key; a key that is not UTF-8 becomes a BLOB. A removed key must exist.
     fn apply(&mut self, changes: &[Change<'_>]) -> Result<()> {
         let tx = self.db.unchecked_transaction().map_err(|e| self.failed(&e))?;
         self.apply_in(&tx, changes)?; // An error rolls back.
@@ -173,7 +172,7 @@ fn connect(path: &Path, busy_timeout: Duration) -> Result<Connection> {
     open().map_err(|e| failed(path, &e))
 }
 
-/// The key as an integer, if it is spelled as SQLite prints one.
+/// The key as an integer, if spelled as SQLite prints one.
 fn integer(key: &[u8]) -> Option<i64> {
     let number: i64 = std::str::from_utf8(key).ok()?.parse().ok()?;
     (number.to_string().as_bytes() == key).then_some(number)

@@ -5,12 +5,11 @@ use sidebloom::Result;
 use sidebloom::guard::Transaction;
 use std::path::PathBuf;
 
-/// Commits changes of a guard together with the SQLite transaction that they belong to, as
-/// [`Transaction::commit`] does: first the insertions, then the database, then the removals.
+/// Commits changes of a guard together with their SQLite transaction, as [`Transaction::commit`] does: first
+/// the insertions, then the database, then the removals.
 ///
 /// # Errors
-/// The errors of [`Transaction::commit`]. On any error before the database has committed, its transaction is
-/// rolled back.
+/// The errors of [`Transaction::commit`]. An error before the database commits rolls it back.
 pub fn commit(changes: Transaction<'_>, mut tx: rusqlite::Transaction<'_>) -> Result<()> {
     // If the guard refuses the insertions, `tx` is dropped unused, and its rows must not be committed.
     tx.set_drop_behavior(rusqlite::DropBehavior::Rollback);

@@ -1,13 +1,13 @@
-//! Numbers that no store has, under valid checksums: lengths, counts, file numbers and sequence numbers at
-//! the ends of their ranges. Answers may be wrong then. But nothing panics, no error is without a name, and a
-//! repair gives a store that opens, takes writes and is sound.
+//! Absurd numbers under valid checksums: lengths, counts, file numbers and sequence numbers at the ends of
+//! their ranges. Answers may then be wrong. But nothing panics, every error has a name, and a repair gives a
+//! store that opens, takes writes and is sound.
 
 use super::store::{Kind, Store, Victim};
 use crate::support::{Rng, SimFs};
 use sidebloom::{Db, Error};
 use std::fmt;
 
-/// A changed file and what was changed.
+/// A changed file and the change.
 #[derive(Debug)]
 pub struct Extreme<'a> {
     victim: &'a Victim,
@@ -21,7 +21,7 @@ impl fmt::Display for Extreme<'_> {
     }
 }
 
-/// Says what it was if the harness panics.
+/// Prints what it was if the harness panics.
 impl Drop for Extreme<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
@@ -57,7 +57,7 @@ fn varint(out: &mut Vec<u8>, mut number: u64) {
 }
 
 impl<'a> Extreme<'a> {
-    /// `None` if the store has no file of the kind.
+    /// `None` if the store has no such file.
     pub fn random(rng: &mut Rng, store: &'a Store) -> Option<Self> {
         let kind = *rng.pick(&[Kind::Manifest, Kind::Manifest, Kind::Log, Kind::Segment]);
         let victims = store.victims(kind);
@@ -96,7 +96,7 @@ fn works(db: &Db) {
     assert!(problems.is_empty(), "after the repair: {problems:?}");
 }
 
-/// The value, unless there is an error that names a file.
+/// The value; `None` for an error that names a file.
 fn named<T>(outcome: sidebloom::Result<T>) -> Option<T> {
     match outcome {
         Err(Error::Corruption { .. } | Error::UnsupportedVersion { .. } | Error::UnknownCode { .. }) => None,

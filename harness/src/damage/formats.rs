@@ -1,11 +1,11 @@
-//! The structure of a store's files, read independently of the engine, from the descriptions in the
-//! `format.rs` of each. For sound files.
+//! The structure of a store's files, parsed independently of the engine, from the descriptions in each
+//! `format.rs`. For sound files only.
 
 use crate::support::Layout;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// What a manifest says after its last edit.
+/// A manifest's state after its last edit.
 #[derive(Debug, Default)]
 pub struct Manifest {
     /// Header and edits.
@@ -25,7 +25,7 @@ pub struct Record {
     /// The sequence number of its first operation, or of the next one if it has none.
     pub first_seq: u64,
     pub count: u64,
-    /// Bytes of the log that were synced when it was written.
+    /// Bytes of the log already synced when it was written.
     pub synced: usize,
 }
 
@@ -64,7 +64,7 @@ impl Fields<'_> {
         self.take(len)
     }
 
-    /// 0 stands for the last key of all.
+    /// 0 stands for the last key.
     fn last_key(&mut self) -> Vec<u8> {
         match self.varint() {
             0 => vec![0xff; sidebloom::MAX_KEY_BYTES],
@@ -136,7 +136,7 @@ pub fn log(bytes: &[u8]) -> Vec<Record> {
     records
 }
 
-/// The blocks of a segment, and the fields of its footer.
+/// The blocks of a segment, and its footer's fields.
 pub fn segment_pieces(bytes: &[u8], layout: &Layout) -> Vec<Range<usize>> {
     let footer = bytes.len() - 56;
     let properties = u64_at(bytes, footer + 16) as usize;
@@ -148,7 +148,7 @@ pub fn segment_pieces(bytes: &[u8], layout: &Layout) -> Vec<Range<usize>> {
     blocks.chain([top..properties, properties..footer]).chain(fields).collect()
 }
 
-/// The fields in the header of a sidecar, its lines and their checksums.
+/// The fields of a sidecar's header, its lines and their checksums.
 pub fn sidecar_pieces(bytes: &[u8]) -> Vec<Range<usize>> {
     const HEADER: usize = 4096;
     let fields = (0..200).step_by(8).map(|at| at..at + 8);

@@ -1,4 +1,4 @@
-//! Ways to damage a file: what failing disks, wrong writes and careless copies do to it.
+//! Ways to damage a file: by failing disks, misdirected writes and careless copies.
 
 use crate::support::Rng;
 use std::ops::Range;
@@ -10,13 +10,13 @@ const PAGE: usize = 4096;
 /// The bytes of a file.
 pub type Bytes = Arc<Vec<u8>>;
 
-/// A file to damage, and what else its damage may be made of.
+/// A file to damage, and other sources of wrong bytes.
 #[derive(Debug)]
 pub struct Target {
     pub bytes: Bytes,
     /// Its structure: records, blocks, fields.
     pub pieces: Vec<Range<usize>>,
-    /// Earlier versions of it, and the file of the same name in another store.
+    /// Earlier versions, and the file of the same name in another store.
     pub others: Vec<Bytes>,
     /// Other files of its kind.
     pub kin: Vec<Bytes>,
@@ -25,20 +25,19 @@ pub struct Target {
 /// A damaged version of a file.
 #[derive(Debug)]
 pub struct Harm {
-    /// In words, with offsets.
+    /// A description, with offsets.
     pub how: String,
     /// `None` if the file is gone.
     pub bytes: Option<Vec<u8>>,
-    /// Bytes changed into what no file of the store ever had there: the checksum of the structure around them
-    /// cannot match.
+    /// The bytes were changed into something new to the store's files, so the checksum of the structure
+    /// around them cannot match.
     pub is_noise: bool,
     /// The whole file is another one.
     pub is_whole: bool,
 }
 
 impl Harm {
-    /// The first byte that differs, and the end of the last one. A file that is cut differs from its new end
-    /// on.
+    /// The first byte that differs, and the end of the last one. A truncated file differs from its end on.
     pub fn changed(&self, old: &[u8]) -> Range<usize> {
         let Some(new) = &self.bytes else { return 0..old.len() };
         let start = old.iter().zip(new).take_while(|(a, b)| a == b).count();
@@ -84,7 +83,7 @@ fn block(rng: &mut Rng, bytes: &[u8], size: usize) -> Range<usize> {
     start.min(bytes.len())..(start + size).min(bytes.len())
 }
 
-/// A place in the file: anywhere, within one of its structures, or at the ends of one.
+/// A place in the file: anywhere, within one of its structures, or at its start or end.
 fn place(rng: &mut Rng, target: &Target) -> usize {
     let len = target.bytes.len();
     let at = match rng.below(10) {
@@ -206,7 +205,7 @@ fn foreign(rng: &mut Rng, target: &Target) -> Harm {
     Harm {
         how: format!("{to:?} as {how} has it at {at}"),
         bytes: Some(new),
-        // Behind the end of the source there are zeros, as in a lost sector.
+        // After the end of the source there are zeros, as in a lost sector.
         is_noise: from.is_empty() && at + to.len() <= source.len(),
         is_whole: false,
     }

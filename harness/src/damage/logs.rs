@@ -6,12 +6,12 @@ use super::store::{Store, Victim};
 use super::wound::{Wound, Wounds};
 use std::collections::BTreeSet;
 
-/// The answers that are allowed besides an error.
+/// The allowed answers other than an error.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Allowed {
-    /// Those of a store with all operations.
+    /// The answers of a store with all operations.
     pub whole: bool,
-    /// Those of a store with this many operations.
+    /// The answers of a store with this many operations.
     pub prefix: Option<usize>,
 }
 
@@ -28,7 +28,7 @@ pub fn allowed(store: &Store, wounds: &Wounds<'_>) -> Allowed {
     }
 }
 
-/// Whether anything else on the disk shows that the log had been synced beyond this offset.
+/// Whether anything else on the disk proves that the log had been synced beyond this offset.
 fn was_synced(store: &Store, wounds: &Wounds<'_>, wound: &Wound<'_>, offset: usize) -> bool {
     let log = wound.victim;
     let by_mark = store.manifest.mark.is_some_and(|(marked, bytes)| {
@@ -40,7 +40,7 @@ fn was_synced(store: &Store, wounds: &Wounds<'_>, wound: &Wound<'_>, offset: usi
     };
     let wound_of = |log: &Victim| wounds.all.iter().find(|wound| wound.victim.id == log.id);
     let mut later_logs = store.logs.iter().filter(|later| later.id > log.id);
-    // A log that lost its header or a record itself may not be able to tell.
+    // A log that lost its header or a record may not be able to tell.
     let by_later_log = later_logs.any(|later| {
         wound_of(later).is_none()
             && later.records[0].first_seq > log.records[0].first_seq

@@ -1,6 +1,5 @@
 //! Damages the files of random stores, one opening each. Every answer is right, or an error that names the
-//! file and an offset in it (I6); damaged sidecars change nothing (I2); repair brings back what is not
-//! damaged.
+//! file and an offset in it (I6); damaged sidecars change nothing (I2); repair recovers the rest.
 
 mod extremes;
 mod formats;
@@ -22,9 +21,9 @@ use std::process::ExitCode;
 use store::{Kind, Store};
 use wound::Wounds;
 
-/// Damages of each store.
+/// Damage cases per store.
 const ATTEMPTS: u64 = 2500;
-/// Enormous numbers in each store.
+/// Absurd numbers per store.
 const EXTREMES: u64 = 60;
 
 pub fn harness(args: &Args) -> ExitCode {
@@ -55,7 +54,7 @@ pub fn harness(args: &Args) -> ExitCode {
     })
 }
 
-/// One damage and what comes of it. Says which one it was if that panics.
+/// Runs one damage case. Prints which one it was if it panics.
 struct Attempt<'a> {
     seed: u64,
     number: u64,
@@ -74,7 +73,7 @@ impl Drop for Attempt<'_> {
 
 type Done = BTreeMap<&'static str, u64>;
 
-/// What a damaged store does when it is opened and read.
+/// How a damaged store behaves when opened and read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Outcome {
     Error,
@@ -165,8 +164,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    /// Opens the store for writing, writes, compacts, and opens it again. `found` is what it holds, if it can
-    /// be opened.
+    /// Opens the store for writing, writes, compacts and reopens it. `found` are its contents, if it opens.
     fn writable(&self, wounds: &Wounds<'_>, fs: &SimFs, found: Option<&Contents>) {
         let store = self.store;
         let db = match (store.options(fs).open(&store.dir), found) {
@@ -175,7 +173,7 @@ impl<'a> Attempt<'a> {
             (Err(error), _) => {
                 wounds.check(&error);
                 let is_left = |wound: &wound::Wound<'_>| fs.read(&wound.victim.path) == wound.harm.bytes;
-                // A manifest that is valid, though not the right one, is rewritten as one snapshot.
+                // A manifest that is valid, but not the right one, is rewritten as one snapshot.
                 let may_change = wounds.kind == Kind::Manifest && wounds.others_too;
                 assert!(
                     may_change || wounds.all.iter().all(is_left),

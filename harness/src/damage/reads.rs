@@ -8,12 +8,12 @@ use sidebloom::{Db, Result, Skipped, Value};
 use std::collections::BTreeSet;
 use std::ops::{RangeBounds, RangeInclusive};
 
-/// A store that is open, and what is known of it.
+/// An open store, and what is known of it.
 pub struct Reads<'a> {
     pub db: &'a Db,
     pub store: &'a Store,
     pub wounds: &'a Wounds<'a>,
-    /// What a right answer is.
+    /// The right answers.
     pub expected: &'a Contents,
     /// Whether errors are allowed.
     pub may_fail: bool,
@@ -68,7 +68,7 @@ impl Reads<'_> {
         false
     }
 
-    /// Walks over a range, or over everything.
+    /// Iterates over a range, or over everything.
     pub fn walk(&self, range: Option<RangeInclusive<Vec<u8>>>, backwards: bool) -> bool {
         let (mut right, walk): (Vec<_>, _) = match range {
             Some(range) => (self.expected.range(range.clone()).collect(), self.db.range(range)),
@@ -106,8 +106,7 @@ impl Reads<'_> {
         false
     }
 
-    /// Walks over everything and goes on behind damage to segments: each row that it shows is right, and what
-    /// is missing is named.
+    /// Iterates over everything, skipping damaged segments: shown rows are right, missing ones are named.
     pub fn skip(&self, backwards: bool) {
         let skipped = Skipped::new();
         let walk = self.db.iter().skip_damaged(&skipped);
@@ -125,7 +124,7 @@ impl Reads<'_> {
         lost.iter().for_each(|lost| self.wounds.check(&lost.error));
     }
 
-    /// Reads what the damage may change, and a sample of the rest. Returns whether there was an error.
+    /// Reads what the damage may affect, and a sample of the rest. Returns whether there was an error.
     pub fn around(&self, rng: &mut Rng) -> bool {
         let mut failed = false;
         let (mut hull, mut keys) = (None::<RangeInclusive<Vec<u8>>>, Vec::new());
@@ -177,7 +176,7 @@ impl Reads<'_> {
         }
     }
 
-    /// Everything that a store can be asked.
+    /// Every lookup that a store supports.
     pub fn all(&self) -> bool {
         let mut failed = self.walk(None, false) | self.walk(None, true);
         if self.wounds.kind == Kind::Segment {
@@ -189,7 +188,7 @@ impl Reads<'_> {
         failed
     }
 
-    /// Whether `verify` finds what it must: every damage of a segment.
+    /// Whether `verify` finds what it must: any damage to a segment.
     pub fn verify(&self) {
         let report = self.db.verify().unwrap();
         if self.wounds.kind == Kind::Segment {

@@ -9,17 +9,16 @@ use sidebloom::{Error, RepairReport};
 use std::ops::{Bound, RangeBounds};
 use std::path::PathBuf;
 
-/// Repairs a copy of the store. `opened` are the contents that it has without a repair, if it can be opened
-/// and read.
+/// Repairs a copy of the store. `opened` are its contents without a repair, if it can be opened and read.
 pub fn check(store: &Store, wounds: &Wounds<'_>, fs: &SimFs, opened: Option<&Contents>) {
     let report =
         store.options(fs).repair(&store.dir).unwrap_or_else(|error| panic!("repair failed: {error}"));
     let is_gone = wounds.all.iter().any(|wound| wound.harm.bytes.is_none());
-    // A manifest that names a missing segment is set aside and says so.
+    // A manifest that names a missing segment is set aside and reported.
     let set_aside =
         report.set_aside.iter().filter(|why| !(is_gone && why.to_string().contains("which is missing")));
     let found_missing = set_aside.clone().count() < report.set_aside.len();
-    // Without the manifest, a segment that was being written when the process was killed is a damaged one.
+    // Without the manifest, a segment half-written when the process was killed counts as damaged.
     set_aside.filter(|why| !is_leftover(store, wounds, why)).for_each(|why| wounds.check_file(why));
     damaged_files_stay(wounds, fs);
     let db = store.options(fs).read_only(true).open(&store.dir);
@@ -47,8 +46,8 @@ pub fn check(store: &Store, wounds: &Wounds<'_>, fs: &SimFs, opened: Option<&Con
     works(store, fs, found);
 }
 
-/// Whether the error names a file that the store does not need, or says that a log is lost and the operations
-/// of such a file were in it.
+/// Whether the error names a file that the store does not need, or reports a lost log whose operations were
+/// in such a file.
 fn is_leftover(store: &Store, wounds: &Wounds<'_>, error: &Error) -> bool {
     let Error::Corruption { file, what, .. } = error else { return false };
     if wounds.kind == Kind::Log && store.has_leftovers && what.contains("but the first log begins at") {
@@ -58,8 +57,7 @@ fn is_leftover(store: &Store, wounds: &Wounds<'_>, error: &Error) -> bool {
     needed.all(|needed| needed.path != *file)
 }
 
-/// What was damaged is still there, under its own name or as `*.damaged`. A manifest that is valid is not
-/// known to be damaged.
+/// Damaged files still exist, by their own name or as `*.damaged`. A manifest may be damaged, but valid.
 fn damaged_files_stay(wounds: &Wounds<'_>, fs: &SimFs) {
     if wounds.kind == Kind::Manifest && wounds.others_too {
         return;
@@ -79,7 +77,7 @@ fn nothing_is_invented(store: &Store, found: &Contents) {
     }
 }
 
-/// Every key with another answer than before is in a range that the report names.
+/// Every key whose answer changed is in a range that the report names.
 fn announced(report: &RepairReport, differs: &[&[u8]]) {
     for key in differs {
         let is_named =
@@ -133,7 +131,7 @@ fn logs(
     }
 }
 
-/// The repaired store can be used, and needs no other repair.
+/// The repaired store works, and needs no further repair.
 fn works(store: &Store, fs: &SimFs, mut expected: Contents) {
     let again = store.options(fs).repair(&store.dir).unwrap();
     assert!(

@@ -1,5 +1,4 @@
-//! Damaged sidecars change no answer (I2): each is counted, warned of once and reported by `verify`, and
-//! rebuilt in the background.
+//! Damaged sidecars change no answer (I2): each is counted, logged once, reported by `verify`, and rebuilt.
 
 use super::reads::Reads;
 use super::store::Store;
@@ -7,7 +6,7 @@ use super::wound::Wounds;
 use crate::support::{Rng, SimFs, eventually, warnings_about};
 use sidebloom::Db;
 
-/// How many of the damaged sidecars are unusable: at least, and at most. An older filter of the same segment
+/// How many of the damaged sidecars are unusable, at least and at most. An older filter of the same segment
 /// is as good.
 fn unusable(store: &Store, wounds: &Wounds<'_>) -> (usize, usize) {
     if !store.has_filters() {
@@ -23,13 +22,13 @@ fn unusable(store: &Store, wounds: &Wounds<'_>) -> (usize, usize) {
     (all - older + missing, all + missing)
 }
 
-/// Reads, verifies and counts, in a store that is open read-only.
+/// Reads, verifies and counts, in a store opened read-only.
 pub fn read_only(rng: &mut Rng, store: &Store, wounds: &Wounds<'_>, fs: &SimFs) {
     let before = warnings(wounds);
     let db = store.options(fs).read_only(true).open(&store.dir);
     let db = db.unwrap_or_else(|error| panic!("a damaged sidecar kept the store from opening: {error}"));
     let reads = Reads { db: &db, store, wounds, expected: &store.expected, may_fail: false };
-    // Every key each time would take 40 % more time in all; this takes 20 %.
+    // Reading every key each time would take 40 % longer in total; this takes 20 %.
     let all = rng.percent(50);
     let read = |rng: &mut Rng| if all { reads.all() } else { reads.around(rng) };
     read(rng);

@@ -1,4 +1,4 @@
-//! A store to damage: its files by kind with their structure, and what its answers must be.
+//! A store to damage: its files by kind with their structure, and its right answers.
 
 use super::formats::{self, Manifest, Record};
 use super::harm::{Bytes, Target};
@@ -53,7 +53,7 @@ pub struct Store {
     pub segments: Vec<Victim>,
     pub manifests: Vec<Victim>,
     pub sidecars: Vec<Victim>,
-    /// Whether there are segments that the manifest does not name: a flush or a compaction was under way.
+    /// Whether there are segments that the manifest does not name: a flush or a compaction was in progress.
     pub has_leftovers: bool,
     pub expected: Contents,
     /// Every key that the store ever had, and some that it never had, in order.
@@ -70,7 +70,7 @@ fn number(path: &Path) -> u64 {
 }
 
 impl Store {
-    /// Builds the store, and another one whose files have the same names.
+    /// Builds the store, and another one with the same file names.
     pub fn new(seed: u64) -> Store {
         let dir = PathBuf::from(format!("disk/store{seed}"));
         let built = workload::build(seed, &dir);
@@ -156,7 +156,7 @@ impl Store {
         self.has_filters
     }
 
-    /// The contents after the first `n` operations, or after those in segments if these are more.
+    /// The contents after the first `n` operations, or after the segments' operations if these are more.
     pub fn after(&self, n: usize) -> Contents {
         let (flushed, mut contents) = self.flushed.clone();
         apply(&mut contents, &self.ops[flushed..n.max(flushed)]);

@@ -1,4 +1,4 @@
-//! Random stores to damage: small, with all that a store can have, and with known contents.
+//! Random stores to damage: small, with every feature, and with known contents.
 
 use crate::config;
 use crate::contents::{Change, Span, batch_of};
@@ -16,11 +16,11 @@ pub type Files = BTreeMap<PathBuf, Vec<u8>>;
 /// Operation `i` has sequence number `i + 1`.
 pub type Op = Change;
 
-/// A store as its workload has left it.
+/// A store as its workload left it.
 #[derive(Debug)]
 pub struct Built {
     pub options: Options,
-    /// Whether they ask for filters.
+    /// Whether the options ask for filters.
     pub has_filters: bool,
     pub files: Files,
     /// Earlier states of the same store, the oldest first.
@@ -92,7 +92,7 @@ impl Shape {
         }
     }
 
-    /// Mostly a few keys: with more, nothing would be left to damage.
+    /// Mostly a few keys: with more, too little would be damaged.
     fn span(&self, rng: &mut Rng, key: Vec<u8>) -> Span<Vec<u8>> {
         if rng.percent(20) {
             return Span::only(key);
@@ -145,7 +145,7 @@ impl Filling {
     /// Writes while no flush can end, so that there are several logs.
     fn fill_logs(&mut self, rng: &mut Rng, db: &Db) {
         self.write(rng, db, 1); // The first write after an open renames the manifest.
-        // With a flush under way, writers would soon wait for it.
+        // During a flush, writers would soon wait for it.
         db.wait_for_compaction().unwrap();
         let held = [self.fs.hold(OpKind::Open), self.fs.hold(OpKind::Rename)];
         let logs = || self.fs.files().iter().filter(|path| is_kind(path, "wal")).count();
@@ -178,7 +178,7 @@ impl Filling {
         files_of(&self.fs.crash(Crash::Kill, 0))
     }
 
-    /// The files when the process is killed at some moment of a flush or a compaction, after the last write.
+    /// The files when the process is killed during a flush or a compaction, after the last write.
     fn killed_while_rearranging(&self, rng: &mut Rng, db: &Db) -> Files {
         let (left, killed) = (AtomicU64::new(rng.below(60)), Arc::new(OnceLock::new()));
         let image = Arc::clone(&killed);
@@ -205,7 +205,7 @@ pub fn is_kind(path: &Path, ending: &str) -> bool {
     path.to_str().is_some_and(|path| path.ends_with(ending))
 }
 
-/// Builds the store of a seed in directory `dir` of a disk of its own.
+/// Builds the store of a seed in directory `dir` of its own disk.
 pub fn build(seed: u64, dir: &Path) -> Built {
     let mut rng = Rng::new(seed);
     let fs = SimFs::new();
@@ -224,7 +224,7 @@ pub fn build(seed: u64, dir: &Path) -> Built {
         filling.ops.push(Change::Delete(b"takes the number of the ingestion".to_vec()));
     }
     let mut earlier = Vec::new();
-    // At times nothing is written after an ingestion, so that no flush stands behind it.
+    // Sometimes nothing is written after an ingestion, so that no flush follows it.
     let rounds = if !ingested.is_empty() && rng.percent(50) { 0 } else { 1 + rng.below(4) };
     for _ in 0..rounds {
         let batches = 5 + rng.below(60);

@@ -1,4 +1,4 @@
-//! Damage to a store: which files, how, and what an error may say about it.
+//! Damage to a store: which files, how, and which errors are allowed.
 
 use super::harm::{Harm, exchanged, random};
 use super::store::{Kind, Store, Victim};
@@ -25,8 +25,7 @@ pub struct Wounds<'a> {
     pub dir: &'a Path,
     pub kind: Kind,
     pub all: Vec<Wound<'a>>,
-    /// Whether an error may name another file of the store: the damaged one is valid, but not the one that
-    /// belongs there.
+    /// Whether an error may name another file of the store: the damaged one is valid, but misplaced.
     pub others_too: bool,
 }
 
@@ -80,11 +79,9 @@ impl<'a> Wounds<'a> {
         }
     }
 
-    /// Panics unless the error says where the damage is: the file, and an offset in it that is not beyond the
-    /// damage.
+    /// Panics unless the error says where the damage is: the file, and an offset not beyond the damage.
     pub fn check(&self, error: &Error) {
-        // Logs and manifests are read from the front. An edit of another place may be valid, and contradict a
-        // later one.
+        // Logs and manifests are read from the front. A misplaced edit may contradict a later one.
         self.check_up_to(error, |wound| match self.kind {
             Kind::Log | Kind::Manifest if wound.harm.is_noise => wound.changed.start,
             Kind::Manifest => wound.whole_len(),
@@ -92,7 +89,7 @@ impl<'a> Wounds<'a> {
         });
     }
 
-    /// The same for an offset anywhere in the file: a repair names the first bytes that it could not read.
+    /// The same for an offset anywhere in the file: a repair names the first unreadable bytes.
     pub fn check_file(&self, error: &Error) {
         self.check_up_to(error, |wound| wound.whole_len());
     }
@@ -126,8 +123,8 @@ impl Wound<'_> {
         self.victim.target.bytes.len().max(self.changed.end)
     }
 
-    /// Whether a crash may have left these bytes from the damaged piece on: the file ends within the piece,
-    /// or a sector of it, from its start on, is zero.
+    /// Whether a crash could have left these bytes from the damaged piece on: the file ends within the piece,
+    /// or one of its sectors is zero from where the piece starts in it.
     pub fn looks_lost(&self, piece: &Range<usize>) -> bool {
         const SECTOR: usize = 512;
         let Some(new) = &self.harm.bytes else { return true };
@@ -145,20 +142,20 @@ impl Wound<'_> {
         false
     }
 
-    /// The piece with the first changed byte; `None` if the file is only longer.
+    /// The piece with the first changed byte; `None` if the file only got longer.
     pub fn first_piece(&self) -> Option<usize> {
         let pieces = &self.victim.target.pieces;
         pieces.iter().position(|piece| piece.end > self.changed.start)
     }
 
-    /// Whether the piece is as it was.
+    /// Whether the piece is unchanged.
     pub fn is_intact(&self, piece: &Range<usize>) -> bool {
         let new = self.harm.bytes.as_deref().unwrap_or_default();
         new.get(piece.clone()) == self.victim.target.bytes.get(piece.clone())
     }
 
-    /// Whether a manifest may be valid though it is not the right one: it lost its last edits, or is an older
-    /// one or another store's, or its edits are in other places.
+    /// Whether a manifest may be valid but not the right one: it lost its last edits, is an older one or
+    /// another store's, or its edits are in other places.
     fn may_be_another_manifest(&self) -> bool {
         self.harm.is_whole
             || !self.harm.is_noise

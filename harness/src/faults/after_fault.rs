@@ -44,7 +44,7 @@ pub fn check_live(trial: &mut Trial<'_>, db: &Db) {
     }
 }
 
-/// Waits for background work, and returns whether the store has become read-only.
+/// Waits for background work. Returns whether the store has become read-only.
 fn waits_until_poisoned(trial: &Trial<'_>, db: &Db) -> bool {
     for _ in 0..20 {
         match db.wait_for_compaction() {
@@ -101,7 +101,7 @@ fn check_verified(db: &Db, what: &str) {
     assert!(report.is_ok(), "{what}: verify found {:?}", report.problems);
 }
 
-/// Checks what the run leaves: the reopened store, the disk after a crash, and the checkpoints.
+/// Checks what the execution leaves: the reopened store, the disk after a crash, and the checkpoints.
 pub fn check_left(mut trial: Trial<'_>) {
     let shared = trial.shared.clone();
     let fs = shared.fs.clone();
@@ -175,7 +175,7 @@ fn check_tidy(mut stats: Stats, db: &Db, fs: &SimFs, what: &str) {
     }
 }
 
-/// A file that does not belong to the store, or a number of files that does not.
+/// A file that does not belong to the store, or a wrong number of files.
 fn untidy(stats: &Stats, fs: &SimFs) -> Option<String> {
     let files = fs.files();
     let names: Vec<&str> = files

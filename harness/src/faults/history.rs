@@ -1,4 +1,4 @@
-//! What each writer tried, and what a store may hold after it.
+//! What each writer tried, and what a store may hold afterwards.
 
 use crate::contents::{Change, Span, apply, batch_of, part_of};
 use crate::support::{Contents, Rng};
@@ -12,7 +12,7 @@ pub enum Outcome {
     /// The log failed, or the write has not ended yet: a later open may find the batch, whole, but only as
     /// the writer's last one.
     Failed,
-    /// The store was read-only already, so nothing of the batch was written.
+    /// The store was already read-only, so nothing of the batch was written.
     Refused,
 }
 
@@ -132,11 +132,12 @@ impl History {
     }
 
     /// Checks what a later open found: the acknowledged attempts up to some number, at least `least`, and
-    /// nothing else but that attempt. The history then goes on from there.
+    /// nothing but that attempt in addition. The history then continues from there.
     pub fn settle(&mut self, found: &Contents, least: u64, what: &str) {
         let (mine, writer) = (self.part_of(found), self.writer);
         let count = mine.get(&self.key("count")).map_or(Ok(0), |n| String::from_utf8_lossy(n).parse());
-        let count: u64 = count.unwrap_or_else(|_| panic!("{what}: writer {writer}: the count is no number"));
+        let count: u64 =
+            count.unwrap_or_else(|_| panic!("{what}: writer {writer}: the count is not a number"));
         let last = self.last();
         assert!(
             (least..=last).contains(&count),
@@ -174,7 +175,7 @@ impl Ingested {
         key.first() == Some(&b'i')
     }
 
-    /// What the open store holds. A failed ingest leaves it unchanged.
+    /// The ingested rows in the open store. A failed ingest leaves them unchanged.
     pub fn live(&self) -> Contents {
         if self.there == Some(true) { self.rows.clone() } else { Contents::new() }
     }

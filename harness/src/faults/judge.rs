@@ -1,15 +1,15 @@
 //! Which errors a fault explains. The errors of a call must name the operation and the path of a fault that
-//! occurred, and only the faults that the call depends on may reach it: I2 and I5 in detail.
+//! occurred, and only faults that the call depends on may reach it: I2 and I5 in detail.
 
 use crate::support::{Errno, OpKind, STORE, Strike};
 use sidebloom::Error;
 use std::path::Path;
 
-/// The calls, by the errors that they may return.
+/// The calls, grouped by the errors that they may return.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Call {
     Open,
-    /// Writes, flushes, syncs and ingestion: they need the log, new segments and the manifest, and no read.
+    /// Writes, flushes, syncs and ingestion: they need the log, new segments and the manifest, but no read.
     Write,
     Read,
     Compact,
@@ -58,7 +58,7 @@ fn is_segment(strike: &Strike) -> bool {
     name.ends_with(".segment") || name.ends_with(".obsolete")
 }
 
-/// Segments of ingested rows have the name of obsolete ones until they get their number.
+/// Segments of ingested rows are named like obsolete ones until they get their number.
 fn is_of_an_ingest(strike: &Strike) -> bool {
     name(&strike.path).ends_with(".obsolete") && matches!(strike.kind, OpKind::Open | OpKind::Rename)
 }
@@ -67,7 +67,7 @@ fn is_manifest(strike: &Strike) -> bool {
     name(&strike.path).starts_with("MANIFEST")
 }
 
-/// A writer that cannot tell whether its lock holds must stop, unless it was only about to remove something.
+/// A writer that cannot tell whether it holds its lock must stop, unless it was only removing something.
 fn is_of_lock(strike: &Strike) -> bool {
     name(&strike.path) == "LOCK" && strike.kind == OpKind::Inspect
 }
@@ -76,8 +76,7 @@ fn is_in_copy(strike: &Strike) -> bool {
     strike.path.to_string_lossy().contains("copy")
 }
 
-/// A fault in what a write depends on: the log, a new segment, the manifest, or the directory that names
-/// them.
+/// A fault in what a write depends on: the log, a new segment, the manifest, or their directory.
 fn is_of_a_write(strike: &Strike) -> bool {
     use OpKind::*;
     let ours = strike.path.starts_with(STORE) && !is_sidecar(strike);
@@ -89,7 +88,7 @@ fn is_of_a_write(strike: &Strike) -> bool {
     }
 }
 
-/// Whether an open store becomes read-only: what reached the disk is unknown.
+/// Whether an open store becomes read-only, because it is unknown what reached the disk.
 pub fn poisons(strike: &Strike) -> bool {
     use OpKind::*;
     let unknown = match strike.errno {

@@ -1,13 +1,12 @@
-//! Each kind of I/O fails, at each index of random workloads, with each error that it can have, once and for
-//! good.
+//! Each kind of I/O fails, at each index of random workloads, with each possible error, once and for good.
 //!
-//! 1. A workload runs undisturbed, which counts its operations of each kind.
+//! 1. A workload runs undisturbed, to count its operations of each kind.
 //! 2. It runs again for each fault, which is planned before the store is created, so that openings, closings
 //!    and repairs meet it too. Every call returns the right answer, or an error that names the operation and
 //!    the path of a fault that the call depends on.
-//! 3. Once the fault is gone: the open store has what it acknowledged, and it takes writes unless it must
-//!    not; so does the reopened one; a crash soon after the fault loses nothing that was synced; no file is
-//!    left over.
+//! 3. Once the fault is gone: the open store has what it acknowledged, and takes writes unless it must not;
+//!    the same holds for the reopened one; a crash soon after the fault loses nothing that was synced; no
+//!    file is left over.
 
 mod after_fault;
 mod history;
@@ -33,9 +32,9 @@ use workload::Workload;
 const SLICES: u64 = 10;
 /// The workloads of the long form.
 const WORKLOADS: u64 = 80;
-/// Runs at the same time, for each seed. Some wait for pauses of the store.
+/// Concurrent executions per seed. Some wait for pauses of the store.
 const RUNS_AT_ONCE: usize = 4;
-/// A run that takes longer hangs.
+/// An execution that takes longer hangs.
 const HANGS_AFTER: Duration = Duration::from_secs(40);
 
 const FLOORS: &[(&str, u64)] = &[

@@ -1,9 +1,8 @@
-//! The faults of a workload: each kind of operation, each error that it can have, once and for good, at each
-//! index.
+//! The faults of a workload: each kind of operation, each possible error, once and for good, at each index.
 
 use crate::support::{Errno, Fault, OpKind};
 
-/// Each kind of operation, and the name under which its faults are counted.
+/// Each kind of operation, and the counter of its faults.
 pub const KINDS: [(OpKind, &str); 14] = [
     (OpKind::CreateDir, "faults of create directory"),
     (OpKind::Create, "faults of create"),
@@ -21,7 +20,7 @@ pub const KINDS: [(OpKind, &str); 14] = [
     (OpKind::Inspect, "faults of inspect"),
 ];
 
-/// Faults that are limited to the files with this in their name, for good, and the operations on those.
+/// Lasting faults limited to files with this in their name, and the operations on them.
 const BY_FILE: [(&str, &[OpKind]); 4] = {
     use OpKind::*;
     [
@@ -32,7 +31,7 @@ const BY_FILE: [(&str, &[OpKind]); 4] = {
     ]
 };
 
-/// The errors that a kind of operation can have, besides EIO.
+/// The possible errors of a kind of operation, other than EIO.
 fn errors(kind: OpKind) -> &'static [Errno] {
     use Errno::*;
     match kind {
@@ -49,7 +48,7 @@ fn errors(kind: OpKind) -> &'static [Errno] {
     }
 }
 
-/// What needs a descriptor, though it may give it back at once.
+/// Operations that need a descriptor, even if only briefly.
 const NEED_DESCRIPTORS: &[OpKind] =
     &[OpKind::Create, OpKind::SyncDir, OpKind::Lock, OpKind::Open, OpKind::Map, OpKind::List];
 
@@ -58,7 +57,7 @@ pub fn is_lasting_shortage(fault: &Fault) -> bool {
     !fault.spreads_to.is_empty()
 }
 
-/// All faults of a workload that does this many operations of each kind.
+/// All faults of a workload with this many operations of each kind.
 pub fn faults(operations: &[(OpKind, u64)]) -> Vec<Fault> {
     let mut faults = Vec::new();
     for &(kind, count) in operations {
@@ -67,7 +66,7 @@ pub fn faults(operations: &[(OpKind, u64)]) -> Vec<Fault> {
                 let once = Fault::once(kind, after).with(*errno);
                 faults.push(once);
                 let lasting = Fault { forever: true, ..once };
-                // Calls wait for descriptors, so somebody must end a shortage that lasts.
+                // Calls wait for descriptors, so somebody must end a lasting shortage.
                 if errno.is_of_descriptors() {
                     faults.push(Fault { times: 4, ..once });
                     faults.push(Fault { spreads_to: NEED_DESCRIPTORS, ..lasting });

@@ -146,7 +146,7 @@ impl Trial<'_> {
         }
     }
 
-    /// What the check finds must be what a fault has made of it.
+    /// The check must find only what a fault has caused.
     fn verify(&self, db: &Db) {
         let report = db.verify().unwrap_or_else(|error| panic!("{}: verify: {error}", self.shared.what));
         let strikes = self.shared.own_strikes();
@@ -174,7 +174,7 @@ impl Trial<'_> {
         let db = self.open(|| options(seed, &fs).read_only(true).follow(seed.is_multiple_of(2)));
         let refused = db.put("a/refused", "");
         assert!(matches!(refused, Err(Error::ReadOnly)), "{}: {refused:?}", self.shared.what);
-        // What was not acknowledged is decided here, and must be the same when the store is opened next.
+        // What was not acknowledged is decided here, and must be the same at the next opening.
         if let Some(found) = self.shared.read(rows(db.iter(), self.rng.percent(50))) {
             let mut model = self.shared.model();
             let least = model.last_acknowledged();

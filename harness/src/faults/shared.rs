@@ -1,4 +1,4 @@
-//! What the threads of one run share, and how they write.
+//! What the threads of one execution share, and how they write.
 
 use super::history::{Ingested, Model, assert_same};
 use super::judge::{Call, objection};
@@ -10,10 +10,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[derive(Debug)]
 pub struct Shared {
-    /// Names the run in messages.
+    /// Names the execution in messages.
     pub what: String,
     pub fs: SimFs,
-    /// How many faults there were before the present opening or repair. They explain nothing that it does.
+    /// The number of faults before the present opening or repair. They explain nothing that it does.
     pub earlier: AtomicUsize,
     /// A lasting fault ends after this many errors.
     pub patience: u64,
@@ -87,7 +87,7 @@ impl Shared {
         result
     }
 
-    /// Runs a call that makes everything acknowledged before it durable.
+    /// Runs a call that makes everything durable that was acknowledged before it.
     #[track_caller]
     pub fn sync(&self, call: Call, work: impl FnOnce() -> Result<()>) -> Result<()> {
         let before = self.model().last_acknowledged();

@@ -1,4 +1,4 @@
-//! The state of one run of a workload under a fault.
+//! The state of one execution of a workload under a fault.
 
 use super::history::Model;
 use super::judge::{Call, poisons};
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
-/// A copy of the disk, as a crash at some moment leaves it, and what must be there.
+/// A copy of the disk, as a crash at some moment leaves it, and what it must have.
 pub struct Crashed {
     pub fs: SimFs,
     pub crash: Crash,
@@ -23,7 +23,7 @@ pub struct Crashed {
     pub copies: Vec<Copied>,
 }
 
-/// A checkpoint that succeeded, with the part of its contents that is certain.
+/// A successful checkpoint, with the part of its contents that is certain.
 #[derive(Debug, Clone)]
 pub struct Copied {
     pub path: String,
@@ -39,21 +39,21 @@ pub struct Trial<'a> {
     pub copies: Vec<Copied>,
     /// Targets of checkpoints that failed.
     pub failed_copies: Vec<String>,
-    /// How many faults there were when the store was opened. They stop no writes.
+    /// The number of faults when the store was opened. They stop no writes.
     pub opened_at: usize,
-    /// The faults while rows were ingested. Their segments are not part of the store yet.
+    /// The faults during an ingestion. Its segments are not part of the store yet.
     pub of_ingest: Range<usize>,
-    /// Whether a repair reported losses, after which only the store's own checks are left.
+    /// Whether a repair reported losses. Then only the store's own checks remain.
     pub has_losses: bool,
     pub seen: usize,
     pub copy_number: u32,
 }
 
 /// How long shortages of descriptors last, in milliseconds. Background work pauses for 50 ms after its first
-/// failure, and each time twice as long, so that five attempts fail in the longest.
+/// failure, and doubles the pause each time, so that five attempts fail in the longest.
 const SHORTAGES_MS: [u64; 8] = [0, 5, 40, 40, 150, 150, 150, 1000];
 
-/// Ends a shortage after this time, at the next operation of the store that waits for its end.
+/// Ends a shortage after this time, at the store's next operation that waits for its end.
 fn end_shortage(fs: &SimFs, after: Duration) {
     let began = OnceLock::<Instant>::new();
     fs.before_each(move |fs, _, _| {
@@ -111,7 +111,7 @@ impl<'a> Trial<'a> {
         self.shared.strikes().len()
     }
 
-    /// Opens the store. A fault that occurs once fails one opening at most; one that lasts is lifted.
+    /// Opens the store. A fault that occurs once fails at most one opening; a lasting one is lifted.
     pub fn open(&mut self, options: impl Fn() -> Options) -> Db {
         let mut left = 1;
         loop {
@@ -135,8 +135,7 @@ impl<'a> Trial<'a> {
         }
     }
 
-    /// Checks that an open store has everything acknowledged; what was not acknowledged is decided from here
-    /// on.
+    /// Checks that an open store has everything acknowledged; the rest is decided from here on.
     pub fn settle(&mut self, db: &Db, when: &str) {
         let found = loop {
             match rows(db.iter(), self.rng.percent(50)) {
@@ -181,7 +180,7 @@ impl<'a> Trial<'a> {
         })
     }
 
-    /// Whether the directory of a checkpoint that failed is still there.
+    /// Whether the directory of a failed checkpoint still exists.
     pub fn exists(&self, path: &str) -> bool {
         self.fs().file_len(path.as_ref()).unwrap_or_else(|error| panic!("{error}")).is_some()
     }

@@ -1,4 +1,4 @@
-//! A workload decided by a seed: some sessions with a store, each under options of its own.
+//! A workload decided by a seed: some sessions with a store, each with its own options.
 
 use super::history::{History, Ingested, Model};
 use crate::config;
@@ -6,10 +6,10 @@ use crate::support::{Rng, SimFs};
 use sidebloom::Options;
 use std::sync::Arc;
 
-/// What a session does, besides reading.
+/// What a session does, apart from reading.
 #[derive(Debug, Clone)]
 pub enum Step {
-    /// Some batches; this one in a hundred is synced.
+    /// Some batches; this percentage of them is synced.
     Write(u64, u64),
     Flush,
     Sync,

@@ -1,9 +1,8 @@
-//! Following: processes read a store beside the one that writes it, while all of them are killed by SIGKILL
-//! at random moments and started again under other options.
+//! Following: processes read a store while another one writes it. All of them are killed by SIGKILL at random
+//! moments and restarted under other options.
 //!
-//! Each batch of a writer gives all of its keys the values of one number, so whatever a reader sees must be
-//! the values of one number, not older than the last one that was acknowledged before, and never older than
-//! what the same reader has seen.
+//! Each batch of a writer sets all of its keys to one number. So whatever a reader sees must be of one
+//! number: not older than the last one acknowledged before, nor than what the same reader has seen.
 
 mod reader;
 mod rows;
@@ -62,7 +61,7 @@ impl Process {
         _ = self.0.stderr.take().unwrap().read_to_string(&mut errors);
         assert!(
             status.signal() == Some(SIGKILL) && errors.is_empty(),
-            "{what}: a child ends by itself: {status}\n{errors}"
+            "{what}: a child ended by itself: {status}\n{errors}"
         );
         output
     }

@@ -22,7 +22,7 @@ struct Reader {
     kept: Vec<(Snapshot, [u64; SOURCES])>,
 }
 
-/// Goes on until it is killed.
+/// Runs until it is killed.
 pub fn reader(args: &ChildArgs) -> ExitCode {
     let (rng, numbers) = (Rng::new(args.seed), Numbers::open(&args.dir));
     let mut reader = Reader { numbers, rng, seen: [0; SOURCES], kept: Vec::new() };
@@ -84,7 +84,7 @@ impl Reader {
         }
     }
 
-    /// A key alone may be newer than what was seen.
+    /// A single key may be newer than what was seen.
     fn check_point(&mut self, db: &Db) {
         let source = self.rng.below(SOURCES as u64) as usize;
         let least = self.seen[source];

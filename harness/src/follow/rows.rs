@@ -1,4 +1,4 @@
-//! What a store may hold: of each source, the rows of one number.
+//! What a store may hold: for each source, the rows of one number.
 
 use crate::support::Rng;
 use sidebloom::Range;
@@ -14,14 +14,14 @@ pub struct ChildArgs {
     pub seed: u64,
 }
 
-/// Threads that write batches, and one source whose rows are ingested.
+/// Threads that write batches, plus one source whose rows are ingested.
 pub const WRITERS: usize = 3;
 pub const SOURCES: usize = WRITERS + 1;
 pub const INGESTED: usize = WRITERS;
 pub const KEYS: usize = 40;
 
-/// For each source, the number of its last batch that was started, and of the last one that was acknowledged;
-/// in a file that outlives the processes.
+/// For each source, the number of its last batch started, and of the last one acknowledged, in a file that
+/// outlives the processes.
 pub struct Numbers(File);
 
 impl Numbers {
@@ -70,8 +70,7 @@ pub fn key(source: usize, key: usize) -> Vec<u8> {
     }
 }
 
-/// The value of a key at a number; `None` if it is deleted then. Key 0 is always there, and values begin with
-/// the number.
+/// A key's value at a number; `None` if deleted then. Key 0 always exists; values start with the number.
 pub fn value(source: usize, key: usize, number: u64) -> Option<Vec<u8>> {
     let mut rng = Rng::new(number << 16 | (source << 8 | key) as u64);
     if number == 0 || key > 0 && source != INGESTED && rng.percent(25) {
@@ -95,7 +94,7 @@ pub fn rows_of(numbers: [u64; SOURCES]) -> BTreeMap<Vec<u8>, Vec<u8>> {
     all.collect()
 }
 
-/// Checks that a walk through a whole store shows the rows of one number of each source, none below `least`.
+/// Checks that iterating over a whole store shows the rows of one number of each source, none below `least`.
 /// Returns the numbers.
 pub fn check(rows: Range, least: [u64; SOURCES]) -> Result<[u64; SOURCES], String> {
     let mut found = BTreeMap::new();

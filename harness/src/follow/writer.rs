@@ -1,5 +1,5 @@
 //! The process that writes: batches from several threads, ingested rows, flushes, compactions and new
-//! filters; it closes and opens the store under other options.
+//! filters. It closes the store and reopens it under other options.
 
 use super::rows::{ChildArgs, INGESTED, KEYS, Numbers, WRITERS, key, value};
 use crate::config;
@@ -11,10 +11,10 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Nobody has killed the child after this time, so its parent is gone.
+/// If nobody has killed the child after this time, its parent is gone.
 const LIVES: Duration = Duration::from_secs(30);
 
-/// Goes on until it is killed.
+/// Runs until it is killed.
 pub fn writer(args: &ChildArgs) -> ExitCode {
     let (mut rng, numbers) = (Rng::new(args.seed), Numbers::open(&args.dir));
     let started = Instant::now();
@@ -22,7 +22,7 @@ pub fn writer(args: &ChildArgs) -> ExitCode {
         let db = loop {
             match config::random(&mut rng, Arc::new(RealFs)).open(args.dir.join("store")) {
                 Ok(db) => break db,
-                // The kernel has not released the locks of the one before yet.
+                // The kernel has not yet released the locks of the previous process.
                 Err(sidebloom::Error::Locked { .. }) => std::thread::sleep(Duration::from_millis(1)),
                 Err(error) => panic!("open: {error}"),
             }
@@ -76,7 +76,7 @@ fn disturb(db: &Db, numbers: &Numbers, until: Instant, rng: &mut Rng) {
                 Ok(())
             }
         };
-        done.unwrap_or_else(|e| panic!("beside the writers: {e}"));
+        done.unwrap_or_else(|e| panic!("concurrently with the writers: {e}"));
     }
 }
 

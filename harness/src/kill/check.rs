@@ -17,7 +17,7 @@ pub fn check(db: &Db, expected: &Expected, rng: &mut Rng, what: &str) -> u64 {
     let found = rows(db.iter(), rng.percent(50)).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut known = 0;
     for writer in 0..WRITERS {
-        // The one batch in doubt is there as a whole or not at all.
+        // The one batch in doubt exists as a whole or not at all.
         let mut in_doubt: Option<(bool, u64)> = None;
         for index in 0..KEYS {
             let (key, record) = (key(writer, index), expected.record(writer, index));
@@ -60,7 +60,7 @@ fn ingested_rows(found: &Contents) -> usize {
     (0..INGESTED).map(ingested).filter(|(key, value)| found.get(key) == Some(value)).count()
 }
 
-/// Notes what became of the batches in doubt.
+/// Notes the fate of the batches in doubt.
 pub fn settle(db: &Db, expected: &Expected) {
     for (writer, index) in (0..WRITERS).flat_map(|writer| (0..KEYS).map(move |index| (writer, index))) {
         let Record { pending, acknowledged } = expected.record(writer, index);
@@ -78,8 +78,7 @@ pub fn settle(db: &Db, expected: &Expected) {
     }
 }
 
-/// A checkpoint holds, of each writer, all batches up to one that was not older than the last one
-/// acknowledged before it began.
+/// A checkpoint holds each writer's batches up to one no older than the last acknowledged before it began.
 pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
     let what = format!("{what}: a checkpoint");
     let report = db.verify().unwrap_or_else(|e| panic!("{what}: verify: {e}"));
@@ -103,7 +102,7 @@ pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
     assert_eq!(found.len(), known + rows, "{what}: keys that nobody wrote");
 }
 
-/// Looks for a number of batches after which a writer's keys had these values. Says why there is none.
+/// Looks for a number of batches after which a writer's keys had these values. Otherwise says why.
 fn explain(writer: usize, found: &[Option<&Vec<u8>>; KEYS], expected: &Expected) -> Result<(), String> {
     let (opened, mut state) = expected.opened(writer);
     let [least, last] = [expected.copied(writer).max(opened), expected.last_number(writer)];

@@ -1,6 +1,6 @@
-//! The process that is killed: checks what the one before it left, then writes from several threads, beside
-//! flushes, compactions, checkpoints, new filters and forked processes; closes, repairs, opens under other
-//! options, and goes on.
+//! The process that is killed. It checks what the previous one left, then writes from several threads, during
+//! flushes, compactions, checkpoints, new filters and forks; closes, repairs, reopens under other options,
+//! and continues.
 
 use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
@@ -16,12 +16,12 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Nobody has killed the child after this time, so its parent is gone.
+/// If nobody has killed the child after this time, its parent is gone.
 const LIVES: Duration = Duration::from_secs(30);
-/// What it says when another process was forked and has ended.
+/// What it prints after a forked process has ended.
 pub const FORKED: &str = "forked";
 
-/// What the child does more often, since it is to be killed there.
+/// What the child does more often, because it is to be killed there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Aim {
     Anything,
@@ -47,7 +47,7 @@ struct Child {
     what: String,
 }
 
-/// Goes on until it is killed.
+/// Runs until it is killed.
 pub fn child(args: &ChildArgs) -> ExitCode {
     let expected = Expected::open(&args.dir.join("expected")).unwrap();
     let what = format!("child {:#x}", args.seed);
@@ -95,7 +95,7 @@ impl Child {
         outcome.unwrap_or_else(|e| panic!("{}: {what}: {e}", self.what))
     }
 
-    /// What a kill may have left beside the store, or left undone.
+    /// Files and work that a kill may have left.
     fn before(&mut self) {
         let manifest = self.store().join("MANIFEST");
         if is_without_manifest(&self.store()) {
@@ -195,7 +195,7 @@ impl Child {
                 None => deletion(key(writer, index), number),
             };
             let changes: Vec<_> = keys.iter().map(change).collect();
-            // Writers ingest beside each other: some of those batches that have no deletion.
+            // Writers ingest concurrently: some of the batches without a deletion.
             let written = match rows_put(&changes).filter(|_| rng.percent(20)) {
                 Some(rows) => db.ingest(rows.into_iter().map(Ok)),
                 None if rng.percent(5) => db.write_with(batch_of(&changes), Durability::Sync),
@@ -260,12 +260,12 @@ impl Child {
                     Ok(())
                 }
             };
-            self.ok("beside the writers", done);
+            self.ok("concurrently with the writers", done);
         }
     }
 }
 
-/// Deletes a key, at times as a range: those of the other writers lie between its neighbors.
+/// Deletes a key, sometimes as a range: the other writers' keys lie between its neighbors.
 fn deletion(key: Vec<u8>, number: u64) -> Change {
     match number % 4 {
         0 => Change::DeleteSpan(Span::only(key)),

@@ -1,12 +1,12 @@
 //! What a store should hold, in a file that survives the death of the process: a write is complete once the
 //! kernel has it.
 //!
-//! Per writer, the number of its last batch. Per key, two numbers: of the last batch that may have written
-//! it, and of the last one that was acknowledged. A number decides the keys of a batch and their values. A
+//! For each writer, the number of its last batch. For each key, two numbers: of the last batch that may have
+//! written it, and of the last one acknowledged. A number determines the keys of a batch and their values. A
 //! writer writes one batch at a time, so at most one is in doubt.
 //!
-//! For checkpoints, also the state when the store was opened, and the last batch of each writer that was
-//! acknowledged before the last checkpoint began: a checkpoint holds that batch, and perhaps later ones.
+//! For checkpoints, also the state when the store was opened, and each writer's last batch acknowledged
+//! before the last checkpoint began: a checkpoint holds that batch, and perhaps later ones.
 
 use crate::support::Rng;
 use std::collections::BTreeSet;
@@ -103,7 +103,7 @@ impl Expected {
         self.set(Self::at(writer, key), &[record.pending, record.acknowledged]);
     }
 
-    /// The number of the last batch that wrote each key and was acknowledged.
+    /// For each key, the number of the last acknowledged batch that wrote it.
     fn acknowledged(&self, writer: usize) -> [u64; KEYS] {
         let records: [u64; 2 * KEYS] = self.get(Self::at(writer, 0));
         std::array::from_fn(|key| records[2 * key + 1])
@@ -117,8 +117,7 @@ impl Expected {
         }
     }
 
-    /// The number of the last batch before the store was opened, and for each key the number of the one that
-    /// wrote it.
+    /// The number of the last batch before the store was opened, and of the batch that wrote each key.
     pub fn opened(&self, writer: usize) -> (u64, [u64; KEYS]) {
         let at = OPENED_AT + 8 * (writer * (1 + KEYS)) as u64;
         (self.u64_at(at), self.get(at + 8))
@@ -145,7 +144,7 @@ pub fn keys_of(writer: usize, number: u64) -> BTreeSet<usize> {
     (0..len).map(|_| rng.below(KEYS as u64) as usize).collect()
 }
 
-/// The keys of the writers lie between each other. Some are hostile.
+/// The keys of the writers interleave. Some are hostile.
 pub fn key(writer: usize, key: usize) -> Vec<u8> {
     match (writer, key) {
         (0, 0) => Vec::new(),

@@ -1,12 +1,12 @@
-//! A process forked beside the writers, which has the store's memory and shares its locks. It reads, is
-//! refused, drops its handle or does not, and ends.
+//! A process forked during writes, which has the store's memory and shares its locks. It reads, is refused,
+//! drops its handle or does not, and ends.
 
 use crate::support::Rng;
 use sidebloom::{Db, Error, Options};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 
-/// A forked process that takes longer waits for a lock that nobody has.
+/// A forked process that takes longer waits for a lock that nobody holds.
 const LONGEST_SECONDS: u32 = 60;
 const FINE: i32 = 7;
 
@@ -14,10 +14,10 @@ const FINE: i32 = 7;
 pub fn fork(db: &Db, path: &Path, rng: &mut Rng, what: &str) {
     let (reads, drops) = (rng.percent(50), rng.percent(50));
     let (copy, snapshot) = (db.clone(), db.snapshot());
-    // SAFETY: the child does nothing but use the store, whose locks other threads may hold, and end.
+    // SAFETY: the child only uses the store, whose locks other threads may hold, and ends.
     let pid = unsafe { libc::fork() };
     if pid == 0 {
-        // SAFETY: always allowed. It lets no child outlive a killed parent, whose lock it would keep.
+        // SAFETY: always allowed. A child that outlived a killed parent would keep its lock.
         unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) };
         // SAFETY: always allowed.
         unsafe { libc::alarm(LONGEST_SECONDS) };
@@ -42,7 +42,7 @@ pub fn fork(db: &Db, path: &Path, rng: &mut Rng, what: &str) {
     let other = Options::new().read_only(true).open(path);
     assert!(
         matches!(other, Err(Error::Locked { .. })),
-        "{what}: beside a forked process, the store opens with {:?}",
+        "{what}: while a forked process runs, the store opens with {:?}",
         other.map(drop)
     );
 }

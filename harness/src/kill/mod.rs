@@ -25,8 +25,7 @@ use std::time::{Duration, Instant};
 /// Kills per store.
 const KILLS: u64 = 25;
 const SIGKILL: i32 = 9;
-/// What the child does mostly, what it has said before it is killed, and at most how many microseconds later
-/// that is.
+/// What the child mainly does, what it prints before it is killed, and the kill's maximum delay in µs.
 const MOMENTS: [(Aim, Option<&str>, u64); 11] = [
     (Aim::Anything, None, 3000),
     (Aim::Anything, None, 20_000),
@@ -60,7 +59,7 @@ pub fn harness(args: &Args) -> ExitCode {
     Harness { name: "kill", short: 24, long: 120, floors: FLOORS }.run(args, one)
 }
 
-/// A store in memory, or at times on a disk, whose operations take longer.
+/// A store in memory, or sometimes on a disk, whose operations take longer.
 fn directory(rng: &mut Rng) -> tempfile::TempDir {
     let target = Path::new(env!("CARGO_MANIFEST_DIR")).join("../target");
     if rng.percent(15) && target.is_dir() {
@@ -79,7 +78,7 @@ fn one(seed: u64, counts: &Counts) {
         let what = format!("seed {seed}, kill {kill}");
         run_and_kill(dir.path(), seed << 8 | kill, &mut rng, &what, counts);
     }
-    // The last one's leavings, in this process.
+    // What the last one left, checked in this process.
     let what = format!("seed {seed}, at the end");
     let store = dir.path().join("store");
     let options = config::random(&mut rng, Arc::new(RealFs));
@@ -105,8 +104,7 @@ impl Drop for Killed {
     }
 }
 
-/// Waits until the directory of a checkpoint is there; not for long, since the child may stop making
-/// checkpoints.
+/// Waits until the directory of a checkpoint exists, but not for long: the child may make no more.
 fn wait_for_copy(dir: &Path) {
     let started = Instant::now();
     while !dir.join("copy").exists() && started.elapsed() < Duration::from_millis(50) {
@@ -145,12 +143,12 @@ fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Count
     _ = child.0.stderr.take().unwrap().read_to_string(&mut errors);
     assert!(
         status.signal() == Some(SIGKILL) && errors.is_empty(),
-        "{what}: the child ends by itself: {status}\n{errors}"
+        "{what}: the child ended by itself: {status}\n{errors}"
     );
     count(&lines, counts);
 }
 
-/// Counts what the child said that it did, and where it was killed.
+/// Counts what the child reported, and where it was killed.
 fn count(lines: &[String], counts: &Counts) {
     let checked = lines.iter().filter_map(|line| line.strip_prefix("checked ")?.parse::<u64>().ok());
     counts.add("keys checked", checked.sum());

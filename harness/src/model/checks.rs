@@ -1,5 +1,4 @@
-//! What must hold after every operation: the store is sound and equals the model, also in another opening of
-//! it.
+//! What must hold after every operation: the store is sound and equals the model, also opened twice.
 
 use super::player::Player;
 use super::program::Span;
@@ -7,7 +6,7 @@ use super::rows::Walk;
 use sidebloom::{Db, Error};
 
 impl Player<'_> {
-    /// All rows, from the ends that this configuration likes. Not in the transcript.
+    /// All rows, from the ends that this configuration prefers. Not in the transcript.
     pub fn check_all(&mut self) {
         let turns = self.rng.next();
         Walk::new(self.db().iter(), &Span::All, &self.model).finish(turns, || self.what(), |_| ());
@@ -21,7 +20,7 @@ impl Player<'_> {
         self.calls += 1;
     }
 
-    /// The numbers of the store agree with each other.
+    /// The store's counters agree with each other.
     pub fn check_levels(&mut self) {
         let stats = self.db().stats();
         let sound = stats.segments_quarantined == 0
@@ -39,11 +38,11 @@ impl Player<'_> {
         self.calls += 1;
     }
 
-    /// A follower holds the model's contents once it has caught up, and at once when it is new.
+    /// A follower holds the model's contents once it has caught up, and immediately if it is new.
     pub fn check_follower(&mut self) {
         let follower = match self.follower.take() {
             Some(follower) => match follower.catch_up() {
-                // A repair of an empty store without a manifest makes a new store.
+                // Repairing an empty store without a manifest makes a new store.
                 Err(Error::NotAStore { .. }) => return,
                 outcome => {
                     self.ok("catch up", outcome);
@@ -66,7 +65,7 @@ impl Player<'_> {
         self.calls += 1;
     }
 
-    /// Another opening holds the model's contents.
+    /// A second opening holds the model's contents.
     pub fn check_other(&mut self, db: &Db) {
         let turns = self.rng.next();
         Walk::new(db.iter(), &Span::All, &self.model).finish(turns, || self.what(), |_| ());

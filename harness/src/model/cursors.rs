@@ -1,4 +1,4 @@
-//! Cursors beside the model's rows.
+//! Cursors, compared with the model's rows.
 
 use super::blob::{Blob, Model};
 use super::keys::Keys;
@@ -35,7 +35,7 @@ pub fn moves(rng: &mut Rng, keys: &Keys) -> Vec<Move> {
     (0..rng.below(25)).map(|_| one(rng)).collect()
 }
 
-/// A cursor, the rows of its moment, and the key of the row that it should be at.
+/// A cursor, the rows of its moment, and the key of the row where it should be.
 struct Held {
     cursor: Cursor,
     model: Arc<Model>,
@@ -76,7 +76,7 @@ impl Cursors {
         self.0.clear();
     }
 
-    /// Moves one of them, and compares where it is after each move; calls `answer` with it.
+    /// Moves one of them, and compares its row after each move; calls `answer` with it.
     pub fn go(&mut self, which: u64, moves: &[Move], what: &str, mut answer: impl FnMut(&[u8])) {
         let Some(at) = which.checked_rem(self.0.len() as u64) else { return };
         let held = &mut self.0[at as usize];

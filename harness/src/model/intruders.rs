@@ -1,11 +1,11 @@
-//! What others do to the directory of an open store: they move it, they remove its lock file and write it as
-//! well, or they put files there.
+//! What others do to the directory of an open store: they move it, remove its lock file and write the store
+//! as well, or put files there.
 
 use super::blob::Blob;
 use super::player::Player;
 use sidebloom::{Batch, Db, Durability, Error};
 
-/// The store goes on in its directory while a copy stands in its place.
+/// The store continues in its moved directory while a copy takes its place.
 pub fn move_away(player: &mut Player<'_>) {
     let target = player.place.path("copy");
     player.ok("checkpoint", player.db().checkpoint(target));
@@ -30,7 +30,7 @@ pub fn move_away(player: &mut Player<'_>) {
     player.calls += 6;
 }
 
-/// Makes the store hold what the model says of a key. All configurations must give the same answers.
+/// Sets a key of the store to what the model says. All configurations must give the same answers.
 fn restore(player: &Player<'_>, key: &Blob) {
     let restored = match player.model.get(key) {
         Some(value) => player.db().put(key, value),
@@ -39,8 +39,7 @@ fn restore(player: &Player<'_>, key: &Blob) {
     player.ok("restore", restored);
 }
 
-/// Another writer comes in because the lock file is gone. The store stops, and removes nothing of the
-/// other's.
+/// Another writer enters because the lock file is gone. The store stops, and removes none of its files.
 pub fn lose_lock(player: &mut Player<'_>) {
     player.ok("wait_for_compaction", player.db().wait_for_compaction());
     player.place.remove_lock();
@@ -57,7 +56,7 @@ pub fn lose_lock(player: &mut Player<'_>) {
     let lost = matches!(refused, Err(Error::LockLost { .. } | Error::Poisoned { .. }));
     assert!(lost, "{}: a writer without a lock: {refused:?}", player.what());
     player.close();
-    player.follower = None; // Of a store without its lock file, nobody knows who follows it.
+    player.follower = None; // Without the lock file, nobody knows who follows the store.
     player.open = Some(other);
     let found = player.ok("get after two writers", player.db().get(&key));
     player.same("get after two writers", found.as_deref(), Some(&b"of the other writer"[..]));

@@ -1,16 +1,16 @@
-//! The keys and values of a program: few keys, so that they are overwritten often, and hostile ones.
+//! The keys and values of a program: few keys, so that they are often overwritten, and hostile ones.
 
 use super::blob::Blob;
 use crate::support::Rng;
 use sidebloom::MAX_KEY_BYTES;
 use std::ops::Range;
 
-/// The keys of a program, in order, without duplicates, and where it writes now.
+/// The keys of a program, sorted and distinct, and where it currently writes.
 #[derive(Debug)]
 pub struct Keys {
     keys: Vec<Blob>,
     focus: Range<usize>,
-    /// The percentage of writes that go anywhere else. Without any, memtables leave gaps between their keys.
+    /// The percentage of writes to other places. At 0, memtables leave gaps between their keys.
     stray: u64,
 }
 
@@ -26,8 +26,7 @@ impl Keys {
         Keys { keys: keys.into_iter().map(Blob::from).collect(), focus, stray: *rng.pick(&[0, 0, 30, 30]) }
     }
 
-    /// Moves the part of the key space that gets most of the writes, so that other parts have old entries and
-    /// gaps.
+    /// Moves the part of the key space with most writes, so that other parts have old entries and gaps.
     pub fn refocus(&mut self, rng: &mut Rng) {
         let from = rng.below(self.keys.len() as u64) as usize;
         let to = (from + 1 + rng.below(80) as usize).min(self.keys.len());
@@ -53,7 +52,7 @@ impl Keys {
         self.at(self.index(rng))
     }
 
-    /// A key to ask for: one of the keys, or one beside it.
+    /// A key to look up: one of the keys, or one next to it.
     pub fn near(&self, rng: &mut Rng) -> Blob {
         let any = rng.below(self.keys.len() as u64) as usize;
         let key = if rng.percent(30) { self.at(any) } else { self.pick(rng) };
@@ -127,7 +126,7 @@ fn family(rng: &mut Rng, keys: &mut Vec<Vec<u8>>) {
     }
 }
 
-/// A value: mostly a few bytes, at times more than a block or than a memtable. Half of it compresses.
+/// A value: mostly a few bytes, sometimes more than a block or a memtable. Half of it compresses.
 pub fn value(rng: &mut Rng) -> Blob {
     let len = match rng.below(200) {
         0..=20 => 0,

@@ -1,5 +1,5 @@
 //! Metamorphic model: a seed makes a program of operations, which runs under many random configurations. Each
-//! answer must be that of a `BTreeMap`, and all configurations must give the same answers.
+//! answer must match a `BTreeMap`'s, and all configurations must give the same answers.
 
 mod blob;
 mod checks;

@@ -11,7 +11,7 @@ use sidebloom::filter::Verdict;
 use sidebloom::{Error, Range, Snapshot};
 use std::sync::Arc;
 
-/// Snapshots and iterators that exist at the same time.
+/// Maximum number of snapshots, and of iterators, at the same time.
 const KEPT_MAX: usize = 6;
 
 /// Plays the program. Returns a hash of all answers.
@@ -115,7 +115,7 @@ impl Player<'_> {
             0 => rows.iter().for_each(|(key, value)| self.ok("put", self.db().put(key, value))),
             1 | 2 => self.ok("ingest", self.db().ingest(sorted(rows))),
             _ => {
-                // Of each key, a row that does not count may come first.
+                // For each key, a row that does not count may come first.
                 let mut unsorted = sorted(rows);
                 let stale = rows.iter().filter(|_| self.rng.percent(20));
                 let stale: Vec<_> = stale.map(|(key, _)| Ok((key.clone(), key.clone()))).collect();

@@ -1,4 +1,4 @@
-//! A program under one configuration: the store, the model beside it, and what both have open.
+//! A program under one configuration: the store, the model, and what both have open.
 
 use super::blob::{Blob, Model};
 use super::cursors::Cursors;
@@ -24,7 +24,7 @@ pub struct Player<'a> {
     pub snapshots: Vec<(Snapshot, Arc<Model>)>,
     pub iterators: Vec<Walk>,
     pub cursors: Cursors,
-    /// Of all answers, but for those to threads.
+    /// Hash of all answers, except those in threads.
     pub transcript: Xxh3,
     pub calls: u64,
     pub damaged: u64,
@@ -68,7 +68,7 @@ impl<'a> Player<'a> {
         self.open.as_ref().unwrap()
     }
 
-    /// Where the run stands, for messages.
+    /// The current position, for messages.
     pub fn what(&self) -> String {
         let op = self.program.ops.get(self.at).map_or("the end".into(), |op| format!("{op:?}"));
         let op: String = op.chars().take(300).collect();

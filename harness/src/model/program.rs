@@ -1,4 +1,4 @@
-//! A program: operations that a seed decides, the same for every configuration.
+//! A program: operations decided by a seed, the same for every configuration.
 
 use super::blob::Blob;
 use super::cursors::{Move, moves};
@@ -7,13 +7,13 @@ use crate::contents::{self, Change};
 use crate::support::Rng;
 use std::ops::Bound;
 
-/// Calls per program, without those of threads.
+/// Calls per program, not counting threads.
 const OPS: usize = 560;
 
 /// A put, or a deletion.
 pub type Write = Change<Blob, Blob>;
 
-/// What to walk over, or to delete.
+/// What to iterate over, or to delete.
 pub type Span = contents::Span<Blob>;
 
 #[derive(Debug, Clone)]
@@ -27,7 +27,7 @@ pub enum Op {
     Get(Blob),
     MultiGet(Vec<Blob>),
     MayContain(Vec<Blob>),
-    /// The number's bits say from which end each step comes.
+    /// Each bit says from which end a step comes.
     Walk(Span, u64),
     TakeSnapshot,
     /// The number picks a snapshot.
@@ -41,7 +41,7 @@ pub enum Op {
     OpenCursor,
     /// The number picks a cursor.
     MoveCursor(u64, Vec<Move>),
-    /// What the configuration likes: flush, compaction, checkpoint, new filters, …
+    /// What the configuration prefers: flush, compaction, checkpoint, new filters, …
     Maintain,
     Reopen,
     /// Several writers, each with its own keys: their batches.
@@ -129,12 +129,12 @@ fn batch(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Write> {
         0 => (from..from + len).map(|at| Change::Delete(keys.at(at))).collect(),
         6 => (from..from + len).map(|at| only(keys.at(at))).collect(),
         1 => (from..from + len).map(|at| Change::Put(keys.at(at), value(rng))).collect(),
-        // The same key again and again: the last one counts.
+        // The same key repeatedly: the last one counts.
         2 => {
             let value = |rng: &mut Rng| (!rng.percent(deletions)).then(|| value(rng));
             (0..len).map(|_| Change::of(keys.at(from), value(rng))).collect()
         }
-        // Ranges between writes, each of which it deletes or not.
+        // Range deletions between the writes.
         3 => {
             let mut writes: Vec<_> = (0..len).map(|_| write(rng, keys, deletions)).collect();
             for _ in 0..1 + rng.below(3) {
@@ -182,7 +182,7 @@ fn deleted(rng: &mut Rng, keys: &Keys) -> Span {
     }
 }
 
-/// From one key to another one behind it.
+/// From one key to a later one.
 fn neighbours(rng: &mut Rng, keys: &Keys, most: u64) -> Span {
     let from = keys.index(rng);
     let to = (from + 1 + rng.below(most) as usize).min(keys.len() - 1);
@@ -191,7 +191,7 @@ fn neighbours(rng: &mut Rng, keys: &Keys, most: u64) -> Span {
     Span::Range(if rng.percent(50) { Bound::Included(start) } else { Bound::Excluded(start) }, end)
 }
 
-/// Each writer's keys lie between those of the others.
+/// The keys of the writers interleave.
 fn threads(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Vec<Vec<Write>>> {
     let writers = 2 + rng.below(3) as usize;
     let mut all = Vec::with_capacity(writers);

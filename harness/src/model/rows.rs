@@ -31,7 +31,7 @@ fn rows_of(model: &Model, span: &Span) -> VecDeque<(Blob, Blob)> {
     rows.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// An iterator of the store beside what is left of the model's rows.
+/// An iterator of the store, and the remaining rows of the model.
 pub struct Walk {
     range: Range,
     rows: VecDeque<(Blob, Blob)>,
@@ -71,9 +71,9 @@ impl Walk {
         found.is_some()
     }
 
-    /// Walks to the end. The bits of `turns` say from which end each step comes.
+    /// Walks to the end. Each bit of `turns` says from which end a step comes.
     pub fn finish(mut self, mut turns: u64, what: impl Fn() -> String, mut answer: impl FnMut(&[u8])) {
-        // Walks in one direction, whose blocks are read in order, are the common ones.
+        // Walks in one direction, which read blocks in order, are the common ones.
         match turns & 3 {
             0 => turns = 0,
             1 => turns = u64::MAX,
@@ -83,6 +83,6 @@ impl Walk {
             turns = turns.rotate_right(1);
         }
         let ended = self.range.next().is_none() && self.range.next_back().is_none();
-        assert!(ended, "{}: an ended iterator goes on", what());
+        assert!(ended, "{}: an ended iterator returned a row", what());
     }
 }

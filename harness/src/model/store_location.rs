@@ -1,4 +1,4 @@
-//! Where a store stands: on a simulated disk, or in a directory in memory, whose files are really mapped.
+//! Where a store is: on a simulated disk, or in an in-memory directory, whose files are really mapped.
 
 use crate::support::{self, Rng, SimFs};
 use sidebloom::fs::{Fs, RealFs};
@@ -6,7 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// The contents of files that are not the store's.
+/// The contents of foreign files.
 const THEIRS: &[u8] = b"theirs";
 
 pub enum StoreLocation {
@@ -50,7 +50,7 @@ impl StoreLocation {
         self.path("store")
     }
 
-    /// How many edits of manifests there were. Nobody counts them in a real directory.
+    /// The number of manifest edits so far. In a real directory, nobody counts them.
     pub fn publications(&self) -> u64 {
         match self {
             StoreLocation::Simulated(fs) => fs.publications(),
@@ -72,7 +72,7 @@ impl StoreLocation {
         self.fs().remove(&self.store().join("LOCK")).unwrap();
     }
 
-    /// Puts files of somebody else where the store's next ones should go.
+    /// Puts foreign files where the store's next files should be.
     pub fn take_names(&self) -> Vec<PathBuf> {
         let (fs, dir) = (self.fs(), self.store());
         let numbers =
@@ -85,7 +85,7 @@ impl StoreLocation {
         taken
     }
 
-    /// Checks that these files are as they were, and removes them.
+    /// Checks that these files are unchanged, and removes them.
     pub fn give_back(&self, taken: &[PathBuf]) {
         for path in taken {
             let is_there = self.fs().file_len(path).unwrap().is_some();
@@ -99,7 +99,7 @@ impl StoreLocation {
         self.fs().remove(&self.store().join("MANIFEST")).unwrap();
     }
 
-    /// Removes a closed store that is not needed any more.
+    /// Removes a closed store that is no longer needed.
     pub fn remove_store(&self, name: &str) {
         let (fs, dir) = (self.fs(), self.path(name));
         for file in fs.list(&dir).unwrap() {
@@ -132,7 +132,7 @@ impl StoreLocation {
                 4 => bytes.clone_from(rng.pick(&before)),
                 _ => bytes.extend([0; 100]),
             }
-            // Another file under the name: a checkpoint may share the old one.
+            // A new file under the name, since a checkpoint may share the old one.
             fs.remove(&path).unwrap();
             if rng.percent(80) {
                 fs.create(&path).unwrap().append(&bytes).unwrap();

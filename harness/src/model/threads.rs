@@ -1,7 +1,7 @@
-//! Several writers at once, each with its own keys, so that the end is known; beside them readers, and
-//! somebody who flushes and compacts.
+//! Several concurrent writers, each with its own keys, so that the final contents are known; readers, and a
+//! thread that flushes and compacts, run at the same time.
 //!
-//! Each batch also sets the two counters of its writer, at both ends of the key space. A snapshot with the
+//! Each batch also sets its writer's two counters, at both ends of the key space. A snapshot with the
 //! counters of all writers must hold exactly the batches that they name.
 
 use super::blob::{Blob, Model};
@@ -17,7 +17,7 @@ pub struct Phase<'a> {
     pub db: &'a Db,
     pub before: &'a Model,
     pub writers: &'a [Vec<Vec<Write>>],
-    /// What the counters are before the first batch; larger than in any earlier phase.
+    /// The values of the counters before the first batch; larger than in any earlier phase.
     pub base: u64,
     pub what: &'a str,
 }
@@ -66,7 +66,7 @@ impl Phase<'_> {
     fn write(&self, writer: usize) -> u64 {
         let [first, last] = counters(writer);
         for (writes, number) in self.writers[writer].iter().zip(self.base + 1..) {
-            // Writers ingest beside each other: some of those batches that have no deletion.
+            // Writers ingest concurrently: some of the batches without a deletion.
             let written = match rows_put(writes).filter(|_| number % 3 == 0) {
                 Some(mut rows) => {
                     rows.extend([&first, &last].map(|key| (key.clone(), counter(number))));
@@ -92,7 +92,7 @@ impl Phase<'_> {
         2 * self.writers[writer].len() as u64
     }
 
-    /// The contents after so many batches of each writer.
+    /// The contents after this many batches of each writer.
     fn after(&self, done: &[u64]) -> Model {
         let mut model = self.before.clone();
         for (writer, (batches, done)) in self.writers.iter().zip(done).enumerate() {
@@ -104,7 +104,7 @@ impl Phase<'_> {
         model
     }
 
-    /// How many batches of each writer a snapshot has. Checks that each is there as a whole.
+    /// How many batches of each writer a snapshot has. Checks that each is whole.
     fn done(&self, snapshot: &Snapshot) -> Vec<u64> {
         (0..self.writers.len())
             .map(|writer| {
@@ -183,7 +183,7 @@ impl Phase<'_> {
                 6 => db.verify().map(|report| assert!(report.is_ok(), "{what}: {report:?}")),
                 _ => db.wait_for_compaction(),
             };
-            done.unwrap_or_else(|e| panic!("{what}: beside the writers: {e}"));
+            done.unwrap_or_else(|e| panic!("{what}: concurrently with the writers: {e}"));
             calls += 1;
         }
         calls

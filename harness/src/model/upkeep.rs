@@ -1,12 +1,12 @@
-//! What changes no answer: flushes, compactions, other filters, checkpoints, reopening under other options,
-//! damaged sidecars, repairs.
+//! Actions that change no answer: flushes, compactions, other filters, checkpoints, reopening under other
+//! options, damaged sidecars, repairs.
 
 use super::player::Player;
 use crate::config;
 use sidebloom::Error;
 
 impl Player<'_> {
-    /// Something that this configuration likes.
+    /// An action that this configuration prefers.
     pub fn maintain(&mut self) {
         match self.rng.below(20) {
             0..=3 => self.ok("flush", self.db().flush()),
@@ -40,14 +40,14 @@ impl Player<'_> {
         self.check_levels();
     }
 
-    /// A copy holds what the store held, even after that goes on.
+    /// A copy holds what the store held, even after the store has changed.
     fn checkpoint(&mut self) {
         let target = self.place.path("copy");
         self.ok("checkpoint", self.db().checkpoint(&target));
         let again = self.db().checkpoint(&target);
         assert!(matches!(again, Err(Error::AlreadyExists { .. })), "{}: {again:?}", self.what());
         if self.rng.percent(50) {
-            self.ok("compact beside a checkpoint", self.db().compact());
+            self.ok("compact during a checkpoint", self.db().compact());
         }
         let read_only = self.rng.percent(50);
         let options = self.options().read_only(read_only);
@@ -122,7 +122,7 @@ impl Player<'_> {
         assert!(all_refused, "{}: a read-only store takes writes: {refused:?}", self.what());
     }
 
-    /// The end: everything once more, at rest, and verified.
+    /// The end: checks everything once more, at rest, and verifies.
     pub fn finish(&mut self) {
         self.ok("wait_for_compaction", self.db().wait_for_compaction());
         self.verify();

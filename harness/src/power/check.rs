@@ -1,4 +1,4 @@
-//! Opens what a crash has left, and checks it against what was promised.
+//! Opens what a crash left, and checks it against what was promised.
 
 use super::life::Image;
 use super::plan::{Found, Plan, mix};
@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::Xxh3;
 
-/// The names and the bytes of all files below a directory.
+/// The names and contents of all files below a directory.
 pub type Digest = u128;
 
 pub fn digest(fs: &SimFs, dir: &str) -> Digest {
@@ -32,12 +32,12 @@ pub struct Checker<'a> {
     pub plan: &'a Plan,
     pub promises: &'a Promises,
     pub counts: &'a Counts,
-    /// What each store that was opened holds. Its files decide this.
+    /// The contents of each opened store; the image's files determine them.
     pub known: HashMap<Digest, Found>,
-    /// The same for checkpoints; `None` if it was refused.
+    /// The same for checkpoints; `None` if refused.
     pub copies: HashMap<Digest, Option<Found>>,
-    /// The images of this life. Those of all lives and seeds do not decide what is done with an image, so
-    /// that a seed alone does the same.
+    /// The images of this life. What is done with an image does not depend on other lives and seeds, so that
+    /// a seed alone repeats it.
     pub images: HashSet<Digest>,
     pub all_images: &'a Mutex<HashSet<Digest>>,
     pub rng: Rng,
@@ -50,7 +50,7 @@ pub fn failed(what: &str) -> impl Fn(Error) -> String + '_ {
 }
 
 impl Checker<'_> {
-    /// Checks the image after this crash. Returns the disk and what its store holds, and whether it is the
+    /// Checks the image after this crash. Returns the disk and the store's contents, and whether it is the
     /// first of its kind.
     pub fn check(&mut self, image: &Image, crash: Crash, seed: u64) -> Outcome<(SimFs, Found, bool)> {
         let fs = image.fs.crash(crash, seed);
@@ -110,7 +110,7 @@ impl Checker<'_> {
         Ok(found)
     }
 
-    /// What a store holds that is opened read-only.
+    /// The contents of the store when opened read-only.
     fn read_only(&mut self, fs: &SimFs) -> Outcome<Found> {
         // The lock file and the manifest become durable together, before the first opening returns.
         let is_begun = |error: &Error| match error {
@@ -142,7 +142,7 @@ impl Checker<'_> {
         if report.is_ok() { Ok(found) } else { Err(format!("verify: {:?}", report.problems)) }
     }
 
-    /// A checkpoint whose call has returned is there. Another one is refused, or it is complete.
+    /// A checkpoint whose call has returned exists. Any other is refused, or complete.
     fn check_copy(&mut self, image: &Image, fs: &SimFs, copy: &Copy) -> Outcome<()> {
         let key = digest(fs, &copy.dir);
         let found = match self.copies.get(&key) {

@@ -15,7 +15,7 @@ use std::time::Duration;
 pub struct Image {
     pub fs: SimFs,
     pub told: Told,
-    /// The operation that comes next.
+    /// The next operation.
     pub at: String,
 }
 
@@ -27,7 +27,7 @@ pub struct Life<'a> {
     pub promises: Arc<Promises>,
     /// How many batches each writer adds.
     pub batches: u64,
-    /// At how many of 100 writing operations images are taken.
+    /// Percentage of writing operations at which images are taken.
     pub sample: u64,
 }
 
@@ -61,7 +61,7 @@ impl Life<'_> {
         let (sample, seed) = (self.sample, mix(&[self.plan.seed, 5, self.number]));
         fs.watch(move |moment| {
             if Rng::new(mix(&[seed, moment.number()])).percent(sample) {
-                // Nothing takes effect meanwhile, so what was promised by now must be on this disk.
+                // Nothing takes effect at this moment, so what was promised by now must be on this disk.
                 let at = format!("{} {} {}", moment.number(), moment.kind.op(), moment.path.display());
                 let image = Image { fs: moment.crash(Crash::Kill, 0), told: promises.now(), at };
                 images.lock().unwrap().push(image);
@@ -73,7 +73,7 @@ impl Life<'_> {
         let open = || options.clone().open(STORE).unwrap_or_else(|e| panic!("opening: {e}"));
         let mut db = open();
         if rng.percent(50) {
-            // After a clean close, the first write does what the opening has left.
+            // After a clean close, the first write does what the opening left undone.
             drop(db);
             db = open();
         }
@@ -108,7 +108,7 @@ impl Life<'_> {
             let batch = self.plan.batch(writer, i);
             let rows = self.plan.puts(writer, i).filter(|_| rng.percent(15));
             let (durability, written) = match rows {
-                // What is ingested is durable, as is what was acknowledged before.
+                // Ingested rows are durable, and so is everything acknowledged before.
                 Some(rows) if rng.percent(50) => (Durability::Sync, db.ingest(rows.iter().map(Ok))),
                 Some(rows) => (Durability::Sync, db.ingest_unsorted(rows.iter().rev().map(Ok))),
                 None if rng.percent(20) => (Durability::Sync, db.write_with(batch, Durability::Sync)),
@@ -133,14 +133,14 @@ impl Life<'_> {
         }
     }
 
-    /// Calls something that makes all durable that was acknowledged before.
+    /// Calls something that makes everything durable that was acknowledged before.
     fn durably(&self, work: impl FnOnce() -> sidebloom::Result<()>) {
         let before = self.promises.acknowledged();
         work().unwrap_or_else(|e| panic!("sync, flush or compaction: {e}"));
         self.promises.synced(&before);
     }
 
-    /// Calls what may run beside writers.
+    /// Calls what may run concurrently with writers.
     fn disturb(&self, db: &Db, other: u64) {
         let mut rng = self.rng(20 + other);
         for call in 0..2 + rng.below(4) {
@@ -165,7 +165,7 @@ impl Life<'_> {
                 12 => db.wait_for_compaction().unwrap_or_else(|e| panic!("wait_for_compaction: {e}")),
                 _ => {
                     let report = db.verify().unwrap_or_else(|e| panic!("verify: {e}"));
-                    assert!(report.is_ok(), "beside writers: {:?}", report.problems);
+                    assert!(report.is_ok(), "concurrently with writers: {:?}", report.problems);
                 }
             }
         }

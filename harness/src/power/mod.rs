@@ -6,7 +6,7 @@
 //!    includes what was synced, and the prefixes of all writers together are a prefix of what was written.
 //!    Checkpoints are opened too.
 //! 3. Some are recovered once more, with a crash at each writing operation of the recovery; some are
-//!    repaired, with a crash at each of the repair.
+//!    repaired, with a crash at each one of the repair.
 //! 4. The next life continues from one of the images.
 
 mod check;
@@ -28,14 +28,14 @@ use std::sync::{Arc, Mutex};
 const LIVES_MAX: u64 = 3;
 const BATCHES_MAX: u64 = 14;
 const DRAWS: [Crash; 5] = [Crash::Kill, Crash::PowerOrdered, Crash::Power, Crash::Power, Crash::Power];
-/// Of 1000 distinct images, how many are recovered with a crash at each step.
+/// How many of 1000 distinct images are recovered with a crash at each step.
 const RECOVERED: u64 = 5;
-/// The next ones up to this number are repaired, with a crash at each step.
+/// The next ones, up to this number, are repaired with a crash at each step.
 const REPAIRED: u64 = 12;
 
 pub fn harness(args: &Args) -> ExitCode {
     let floors = &[("workloads", 200), ("distinct images", 100_000), ("crashes inside recovery", 20_000)];
-    // The short form takes an image at some of the operations only, so that it sees more workloads.
+    // The short form takes an image only at some operations, so that it covers more workloads.
     let sample = if args.long || args.seed.is_some() { 100 } else { 20 };
     let images = Mutex::new(HashSet::new());
     Harness { name: "power", short: 60, long: 230, floors }.run(args, |seed, counts: &Counts| {
@@ -46,14 +46,14 @@ pub fn harness(args: &Args) -> ExitCode {
 /// All lives of one store.
 struct Workload<'a> {
     plan: Plan,
-    /// At how many of 100 writing operations images are taken.
+    /// Percentage of writing operations at which images are taken.
     sample: u64,
-    /// Those of all seeds.
+    /// The images of all seeds.
     images: &'a Mutex<HashSet<Digest>>,
     counts: &'a Counts,
 }
 
-/// Where a life begins: the disk, what its store holds, and what of that is durable.
+/// Where a life begins: the disk, the store's contents, and which of them are durable.
 type Start = (SimFs, Found, Found);
 
 impl Workload<'_> {
@@ -105,7 +105,7 @@ impl Workload<'_> {
     }
 }
 
-/// Checks an image after this crash, and crashes some again while they recover or are repaired.
+/// Checks an image after this crash, and crashes some again during recovery or repair.
 fn check(checker: &mut Checker<'_>, image: &Image, crash: Crash, damage: u64) -> Outcome<(SimFs, Found)> {
     let (fs, found, is_new) = checker.check(image, crash, damage)?;
     match if is_new { checker.rng.below(1000) } else { 1000 } {

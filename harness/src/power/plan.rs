@@ -24,10 +24,10 @@ pub struct State {
     pub rows: Rows,
 }
 
-/// How far a store is: what it holds, in batches.
+/// A store's progress: what it holds, in batches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Found {
-    /// Whether the rows that were ingested at the start are there.
+    /// Whether the rows ingested at the start are present.
     pub ingested: bool,
     /// The number of batches of each writer.
     pub batches: Vec<u64>,
@@ -46,7 +46,7 @@ pub struct Plan {
     pub ingests: bool,
     /// Whether all segments get filters.
     pub has_filters: bool,
-    /// Whether each writer's keys are a range of their own. Otherwise those of all writers alternate.
+    /// Whether each writer's keys are a separate range. Otherwise the writers' keys interleave.
     is_apart: bool,
     pub keys: u64,
     /// For each writer: its rows after each number of batches.
@@ -89,7 +89,7 @@ impl Plan {
         self.owned(writer, b"count")
     }
 
-    /// Keys in clusters of eight with gaps between, some long, and one that is empty.
+    /// Keys in clusters of eight with gaps between them, some long, and one empty.
     pub fn key(&self, writer: usize, k: u64) -> Vec<u8> {
         match k {
             0 if writer == 0 => Vec::new(),
@@ -125,12 +125,12 @@ impl Plan {
         number.bytes().chain(rest).take(len as usize).collect()
     }
 
-    /// What a writer's batch number `i` changes, from 1.
+    /// The changes of a writer's batch number `i`, from 1.
     fn changes(&self, writer: usize, i: u64) -> Vec<Change<Vec<u8>, Arc<[u8]>>> {
         let mut rng = Rng::new(mix(&[self.seed, 3, writer as u64, i]));
         let mut changes = Vec::new();
         if self.is_apart && rng.percent(5) {
-            // All that the writer has, but for what the batch puts behind it.
+            // Everything that the writer has, except what the batch adds after it.
             changes.push(Change::DeleteSpan(Span::Prefix(self.owned(writer, b""))));
         }
         changes.push(Change::Put(self.count_key(writer), i.to_string().into_bytes().into()));
@@ -156,8 +156,7 @@ impl Plan {
         changes
     }
 
-    /// A range of a writer's keys that begins at this one, without the count; the key alone where those of
-    /// other writers lie between.
+    /// A range of a writer's keys from this one on, without the count; a single key if the keys interleave.
     fn span(&self, writer: usize, key: Vec<u8>, rng: &mut Rng) -> Span<Vec<u8>> {
         let other = self.key(writer, 1 + rng.below(self.keys - 1));
         let end = if rng.percent(50) { Bound::Excluded(other) } else { Bound::Included(other) };
@@ -178,7 +177,7 @@ impl Plan {
         self.changes(writer, i).into_iter().map(row).collect()
     }
 
-    /// The rows to ingest before anything is written, in order.
+    /// The rows to ingest before anything else is written, in order.
     pub fn ingested(&self) -> Rows {
         let states = self.states.iter().filter_map(|states| states.first());
         states.flat_map(|state| state.rows.clone()).collect()
@@ -188,7 +187,7 @@ impl Plan {
         &self.states[writer][batches as usize]
     }
 
-    /// How far the store is that has exactly these rows. An error if there was never such a store.
+    /// The progress of the store that has exactly these rows. An error if there was never such a store.
     pub fn identify(
         &self,
         rows: impl Iterator<Item = sidebloom::Result<(Vec<u8>, Value)>>,
@@ -209,7 +208,7 @@ impl Plan {
             let batches = self.count(writer, rows)?;
             found.batches.push(batches);
             if self.ingests && !found.ingested {
-                continue; // Nothing at all is there.
+                continue; // Nothing is there.
             }
             let digest = digest(rows.iter().map(|(key, value)| (key.as_slice(), &**value)));
             let state = &self.states[writer][batches as usize];

@@ -1,4 +1,4 @@
-//! What the store has promised at each moment, and whether what a crash left keeps it.
+//! What the store has promised at each moment, and whether what a crash left keeps the promises.
 
 use super::plan::Found;
 use crate::support::Crash;
@@ -16,7 +16,7 @@ pub struct Promises {
     synced: Vec<AtomicU64>,
     ingest_begun: AtomicBool,
     ingest_done: AtomicBool,
-    /// For each writer and each of its batches: what was acknowledged when it was handed over.
+    /// For each writer's batches: what was acknowledged when it was submitted.
     before: Vec<Mutex<Vec<PerWriter>>>,
     copies: Mutex<Vec<Copy>>,
 }
@@ -27,7 +27,7 @@ pub struct Copy {
     pub dir: String,
     /// What was acknowledged when it began.
     least: PerWriter,
-    /// What was handed over when it was finished; `None` until then.
+    /// What had been submitted when it was finished; `None` until then.
     most: Option<PerWriter>,
 }
 
@@ -83,7 +83,7 @@ impl Promises {
         }
     }
 
-    /// Before batch number `i` of a writer is handed over. Returns what was acknowledged by then.
+    /// Call before batch number `i` of a writer is submitted. Returns what was acknowledged by then.
     pub fn hand_over(&self, writer: usize, i: u64) -> PerWriter {
         let before = all(&self.acknowledged);
         let mut of_writer = self.before[writer].lock().unwrap();
@@ -97,7 +97,7 @@ impl Promises {
         self.acknowledged[writer].store(i, SeqCst);
     }
 
-    /// What an operation makes durable that begins now.
+    /// What an operation that begins now makes durable.
     pub fn acknowledged(&self) -> PerWriter {
         all(&self.acknowledged)
     }
@@ -127,7 +127,7 @@ impl Promises {
         self.copies.lock().unwrap()[number].most = Some(all(&self.handed_over));
     }
 
-    /// Whether every batch that is there has all that were acknowledged before it was handed over.
+    /// Whether every batch present has all those acknowledged before it was submitted.
     fn check_order(&self, found: &Found) -> Result<(), String> {
         for (writer, n) in found.batches.iter().enumerate() {
             let before = &self.before[writer].lock().unwrap()[*n as usize];
@@ -153,7 +153,7 @@ impl Promises {
         self.check_order(found)
     }
 
-    /// Checks what a crash has left of the store.
+    /// Checks what a crash left of the store.
     pub fn check_store(&self, told: &Told, found: &Found, crash: Crash) -> Result<(), String> {
         let least = if crash == Crash::Kill { &told.acknowledged } else { &told.synced };
         if told.ingest_done && !found.ingested {
@@ -165,7 +165,7 @@ impl Promises {
         self.check(found, least, &told.handed_over)
     }
 
-    /// Checks what somebody who reads now finds. `least` was acknowledged before it began to read.
+    /// Checks what a reader finds now. `least` was acknowledged before it began to read.
     pub fn check_reader(&self, found: &Found, least: &[u64]) -> Result<(), String> {
         self.check(found, least, &all(&self.handed_over))
     }
@@ -180,7 +180,7 @@ impl Promises {
 }
 
 impl Told {
-    /// What no further loss of power can take from a store that holds `found` after this crash.
+    /// What a further loss of power cannot take from a store that holds `found` after this crash.
     pub fn durable(&self, found: &Found, crash: Crash) -> Found {
         match crash {
             Crash::Kill => Found { ingested: self.ingest_done, batches: self.synced.clone() },

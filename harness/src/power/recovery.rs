@@ -1,4 +1,4 @@
-//! Power is lost again while a store recovers from its loss, or while it is repaired.
+//! Power is lost again while a store recovers, or while it is repaired.
 
 use super::check::{Checker, Outcome, digest, failed, same};
 use super::life::Image;
@@ -17,12 +17,11 @@ struct Step {
     is_open: bool,
 }
 
-/// How often a recovery is interrupted by another crash.
+/// How often another crash interrupts a recovery.
 const DEPTH_MAX: u64 = 3;
 
 impl Checker<'_> {
-    /// Recovers a store that `crash` has left, and crashes at each writing operation of that. `found` is what
-    /// it holds.
+    /// Recovers what `crash` left, and crashes at each write of the recovery. `found` are its contents.
     pub fn crash_in_recovery(
         &mut self,
         image: &Image,
@@ -62,8 +61,8 @@ impl Checker<'_> {
         Ok(())
     }
 
-    /// Repairs an intact store, perhaps without its manifest, and crashes at each writing operation of that.
-    /// `found` is what it holds.
+    /// Repairs an intact store, perhaps without its manifest, and crashes at each writing operation of the
+    /// repair. `found` are its contents.
     pub fn crash_in_repair(&mut self, fs: &SimFs, found: &Found) -> Outcome<()> {
         let fs = fs.crash(Crash::Kill, 0);
         drop(self.options(&fs).open(STORE).map_err(failed("opening before a repair"))?);

@@ -1,9 +1,9 @@
 //! Deterministic schedules of the engine's own threads: group commit, rotation, flush, publishing,
 //! compaction, unlinking, closing.
 //!
-//! The engine is built over a scheduler (`src/sync/mod.rs`) that decides by a seed, at each use of a lock, a
-//! signal, an atomic or the disk, which thread goes on. A deadlock, a lost wake-up, an answer that is not of
-//! the model, or an image of the disk that recovery cannot make sense of is repeated from its seed.
+//! The engine is built with a scheduler (`src/sync/mod.rs`). At each use of a lock, a signal, an atomic or
+//! the disk, a seed decides which thread continues. So a deadlock, a lost wake-up, a wrong answer or an
+//! unrecoverable image of the disk is repeatable from its seed.
 
 #[cfg(sidebloom_schedules)]
 mod model;
@@ -21,7 +21,7 @@ pub fn harness(args: &Args) -> ExitCode {
     scheduled_build::harness(args)
 }
 
-/// Builds the working tree at `root` over the scheduler and runs that. Takes the arguments of this program.
+/// Builds the working tree at `root` with the scheduler and runs it with this program's arguments.
 pub fn command(root: &Path) -> Command {
     let mut command = Command::new(env!("CARGO"));
     let build = ["run", "--locked", "--quiet", "--profile", "harness", "-p", "sidebloom-harness"];

@@ -1,18 +1,17 @@
-//! What the writers of a schedule write, and what a store must therefore hold.
+//! What the writers of a schedule write, and so what a store must hold.
 
 use crate::support::{Contents, Rng};
 use sidebloom::Batch;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-/// Keys below this number exist, each written by the writer of its remainder.
+/// Keys below this number exist; each belongs to the writer of its remainder.
 pub const KEYS: u64 = 400;
 
 /// A key, and its new value; `None` deletes it.
 type Change = (Vec<u8>, Option<Vec<u8>>);
 
-/// A writer's batches, decided by a seed. Batch `n` sets the writer's count to `n`. The keys of the writers
-/// interleave.
+/// A writer's batches, decided by a seed. Batch `n` sets the writer's count to `n`. Writers' keys interleave.
 #[derive(Debug)]
 pub struct Writer {
     pub number: u64,
@@ -22,7 +21,7 @@ pub struct Writer {
     pub acknowledged: AtomicU64,
     /// The last batch known to be durable.
     pub synced: AtomicU64,
-    /// For each batch: how many of each writer were acknowledged when it was handed over.
+    /// For each batch: how many batches of each writer were acknowledged when it was submitted.
     pub seen: Mutex<Vec<Vec<u64>>>,
 }
 
@@ -81,7 +80,7 @@ impl Writer {
         batch
     }
 
-    /// The rows that a batch puts, in the order of their keys; `None` if it deletes.
+    /// The rows that a batch puts, in order of their keys; `None` if it deletes.
     pub fn rows(&self, n: u64) -> Option<Contents> {
         let changes = self.batches[n as usize - 1].iter();
         changes.map(|(key, value)| Some((key.clone(), value.clone()?))).collect()
@@ -104,7 +103,7 @@ impl Writer {
         digits("count") == Some(self.number) || digits("key").is_some_and(is_mine)
     }
 
-    /// What is this writer's in a store that holds `base` and the writer's first `n` batches.
+    /// This writer's rows in a store that holds `base` and the writer's first `n` batches.
     pub fn after(&self, base: &Contents, n: u64) -> Contents {
         let mut mine = self.part_of(base);
         for (key, value) in self.batches[..n as usize].iter().flatten() {

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, OnceLock};
 
 /// Schedules of each seed's workload.
 const SCHEDULES: usize = 10;
-/// More than any schedule that comes to an end: the others hang.
+/// More steps than any schedule takes: longer ones hang.
 const STEPS_MAX: usize = 2_000_000;
 
 pub fn harness(args: &Args) -> ExitCode {
@@ -45,14 +45,14 @@ pub fn harness(args: &Args) -> ExitCode {
     })
 }
 
-/// Whether a writer goes on until a manual compaction ends, which must therefore end. Only where each thread
-/// runs again and again.
+/// Whether a writer continues until a manual compaction ends, to show that it ends. Only where each thread
+/// gets its turn.
 fn is_pressed(seed: u64) -> bool {
     seed % 16 == 15
 }
 
-/// Whether flushes go into the gaps between others' keys, on a disk without a store. Nobody else writes, or
-/// there would be no gaps.
+/// Whether flushes fill gaps between others' keys, on a disk without a store. Nobody else writes, or there
+/// would be no gaps.
 fn has_gaps(seed: u64) -> bool {
     seed % 8 == 4
 }
@@ -66,7 +66,7 @@ fn run(scheduler: impl Scheduler + 'static, schedule: impl Fn() + Send + Sync + 
     Runner::new(scheduler, config).run(schedule);
 }
 
-/// The disk of a closed store: none yet, or one with some levels.
+/// The disk of a closed store: empty, or with some levels.
 fn prepared(seed: u64) -> (SimFs, Contents) {
     let (fs, expected) = (SimFs::new(), Arc::new(Mutex::new(Contents::new())));
     if seed == 0 {
@@ -105,8 +105,8 @@ fn options(fs: &SimFs, rng: &mut Rng) -> Options {
         .filter_policy(filters)
 }
 
-/// A schedule of a seed: all threads of the seed's workload, the crash of an image of the disk at some
-/// moment, and a reopening. Returns how many files the threads created and removed.
+/// A schedule of a seed: all threads of the seed's workload, a crash at some moment, and a reopening. Returns
+/// how many files the threads created and removed.
 fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2] {
     let mut rng = Rng::new(seed);
     let fs = disk.crash(Crash::Kill, 0);
@@ -190,12 +190,12 @@ struct Taken {
     images: Vec<(SimFs, Vec<u64>)>,
 }
 
-/// Images per schedule, at most.
+/// Maximum number of images per schedule.
 const IMAGES_MAX: usize = 4;
 /// Operations per image, on average: always, and just after a sync, when a crash must lose nothing.
 const OPERATIONS_PER_IMAGE: [u64; 2] = [60, 6];
 
-/// Takes images of the disk when power is lost before an operation, with what each writer knew to be durable.
+/// Takes images of the disk before operations, with what each writer knew to be durable.
 fn take_images(fs: &SimFs, shared: &Arc<Shared>, seed: u64) -> Arc<Mutex<Taken>> {
     let all = Arc::new(Mutex::new(Taken::default()));
     let (taken, shared) = (Arc::clone(&all), Arc::clone(shared));
@@ -204,7 +204,7 @@ fn take_images(fs: &SimFs, shared: &Arc<Shared>, seed: u64) -> Arc<Mutex<Taken>>
     let crash = *rng.pick(&[Crash::Kill, Crash::Power, Crash::Power, Crash::PowerOrdered]);
     let rng = Mutex::new(rng);
     fs.before_each(move |disk, kind, _| {
-        point.load(SeqCst); // Another thread may go on here, at times for long.
+        point.load(SeqCst); // Another thread may run here, sometimes for long.
         if thread_rng().gen_ratio(1, 256) {
             (0..300).for_each(|_| shuttle::thread::yield_now());
         }

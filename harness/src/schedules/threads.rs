@@ -23,7 +23,7 @@ impl Shared {
         let strikes = self.fs.strikes();
         let is_fault = match error {
             Error::Io { path, .. } => strikes.iter().any(|strike| strike.path == *path),
-            // A read that ends early is what a file that was cut gives.
+            // A truncated file makes a read end early.
             Error::Corruption { file, .. } => {
                 strikes.iter().any(|strike| strike.short && strike.path == *file)
             }
@@ -33,8 +33,7 @@ impl Shared {
         assert!(is_fault, "{what}: {error}, after {strikes:?}");
     }
 
-    /// Checks that the store holds a prefix of each writer's batches, at least `least` of them. Returns how
-    /// many.
+    /// Checks that the store holds a prefix of each writer's batches, at least `least`. Returns how many.
     #[track_caller]
     pub fn check(&self, found: &Contents, least: &[u64], what: &str) -> Vec<u64> {
         let counts = self.writers.iter().map(|writer| writer.count_in(found, &self.base, what));
@@ -46,13 +45,13 @@ impl Shared {
                 "{what}: {count} batches of writer {}, but at least {least} of {known:?}",
                 writer.number
             );
-            // Batches that were acknowledged before another one was handed over are there if that one is.
+            // If a batch exists, so do all those acknowledged before it was submitted.
             let seen = writer.seen.lock().unwrap();
             if let Some(before) = count.checked_sub(1).map(|last| &seen[last as usize]) {
                 let holds = before.iter().zip(&counts).all(|(before, count)| before <= count);
                 assert!(
                     holds,
-                    "{what}: {counts:?} is no prefix: batch {count} of {} came after {before:?}",
+                    "{what}: {counts:?} is not a prefix: batch {count} of {} came after {before:?}",
                     writer.number
                 );
             }
@@ -78,8 +77,7 @@ pub fn write(shared: &Shared, db: &Db, number: usize, mut rng: Rng) {
         writer.seen.lock().unwrap().push(shared.acknowledged());
         writer.handed_over.store(n, SeqCst);
         let mut durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Sync]);
-        // Writers ingest beside each other. A failed one may show later, without those before it that failed,
-        // too.
+        // Writers ingest concurrently. A failed ingest may show later, without failed ones before it.
         let rows = writer.rows(n).filter(|_| !shared.may_fail && rng.percent(20));
         let written = match rows {
             Some(rows) => {
@@ -114,8 +112,8 @@ pub fn write(shared: &Shared, db: &Db, number: usize, mut rng: Rng) {
     }
 }
 
-/// Reads the counts of all writers together, again and again: none goes back, and in the writers' own store
-/// none is behind what was acknowledged. Returns the last ones.
+/// Repeatedly reads the counts of all writers together: none decreases, and in the writers' own store none is
+/// behind what was acknowledged. Returns the last ones.
 fn read_counts(shared: &Shared, db: &Db, mut least: Vec<u64>, follows: bool) -> Vec<u64> {
     let keys: Vec<_> = shared.writers.iter().map(Writer::count_key).collect();
     for _ in 0..12 {
@@ -142,7 +140,7 @@ fn later(a: &[u64], b: &[u64]) -> Vec<u64> {
     a.iter().zip(b).map(|(a, b)| *a.max(b)).collect()
 }
 
-/// Looks at a snapshot: it is a prefix of every writer's batches, at least `least` of them, and does not
+/// Checks a snapshot: it is a prefix of every writer's batches, at least `least` of them, and does not
 /// change. Returns how many; `None` if it cannot be read.
 fn look(shared: &Shared, snapshot: &Snapshot, least: &[u64], what: &str, rng: &mut Rng) -> Option<Vec<u64>> {
     let walk = || -> Result<Contents, Error> {
@@ -166,7 +164,7 @@ fn look(shared: &Shared, snapshot: &Snapshot, least: &[u64], what: &str, rng: &m
     Some(counts)
 }
 
-/// Looks at snapshots, of which later ones hold no less.
+/// Checks snapshots; later ones hold no less.
 pub fn read(shared: &Shared, db: &Db, mut rng: Rng) {
     let mut least = vec![0; shared.writers.len()];
     read_counts(shared, db, least.clone(), false);
@@ -178,8 +176,7 @@ pub fn read(shared: &Shared, db: &Db, mut rng: Rng) {
     }
 }
 
-/// Follows the store as another process would: after catching up, everything that was acknowledged before is
-/// there.
+/// Follows the store as another process would: after catching up, it has everything acknowledged before.
 pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
     let mut least = shared.acknowledged();
     let db = match options.clone().follow(true).open(STORE) {
@@ -187,7 +184,7 @@ pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
         Err(error) => return shared.allow(&error, "follow"),
     };
     for _ in 0..2 + rng.below(5) {
-        // What a writer failed to write may have been read, and goes.
+        // What a writer failed to write may have been read, and then disappears.
         if !shared.may_fail {
             least = read_counts(shared, &db, least, true);
         }
@@ -201,7 +198,7 @@ pub fn follow(shared: &Shared, options: &Options, mut rng: Rng) {
     }
 }
 
-/// Operations beside the writers.
+/// Operations concurrent with the writers.
 pub fn operate(shared: &Shared, db: &Db, mut rng: Rng) {
     for _ in 0..1 + rng.below(3) {
         let acknowledged = shared.acknowledged();
@@ -233,7 +230,7 @@ pub fn operate(shared: &Shared, db: &Db, mut rng: Rng) {
     }
 }
 
-/// Writes other keys until a compaction beside it has ended.
+/// Writes other keys until a concurrent compaction has ended.
 pub fn press(db: &Db, compacted: &AtomicBool) {
     for n in 0u64.. {
         if compacted.load(SeqCst) || db.put(key(n * 37 % 200 + 1000), vec![n as u8; 1500]).is_err() {
@@ -247,7 +244,7 @@ const CLUSTERS: u64 = 8;
 const CLUSTER_KEYS: u64 = 5;
 
 /// Flushes one cluster of keys after the other, in any order, so that segments lie in the gaps of others
-/// (I10). No key goes astray.
+/// (I10). No key is lost.
 pub fn fill_gaps(shared: &Shared, db: &Db, mut rng: Rng) {
     let mut written = BTreeMap::new();
     for n in 0..12u8 {

@@ -18,8 +18,8 @@ fn count(db: &Db) -> (usize, usize) {
 }
 
 /// Keys do not vanish when a flush falls into the gap of a running compaction, with three threads or more. An
-/// output of the compaction of `a…` and `z…` spans the gap between them, into which `m…` is flushed
-/// meanwhile.
+/// output of the compaction of `a…` and `z…` spans the gap between them, into which `m…` is flushed at the
+/// same time.
 #[test]
 fn i10_keys_do_not_vanish_when_a_flush_falls_into_the_gap_of_a_compaction() {
     for &threads in sized(&[3, 8][..], &[2, 3, 4, 8]) {

@@ -1,5 +1,5 @@
-//! Which runs a store has at rest: as few as its size allows, and level 0 merged in itself rather than into a
-//! large level 1.
+//! Which runs a store has at rest: as few as its size allows, and level 0 merged within itself rather than
+//! into a large level 1.
 
 use crate::support::{STORE, SimFs, assert_holds, tiny_on};
 use sidebloom::{Db, Options};
@@ -11,7 +11,7 @@ fn options(fs: &SimFs) -> Options {
     tiny_on(fs).memtable_bytes(1 << 20).segment_bytes(SEGMENT_BYTES)
 }
 
-/// Keys of about 100 bytes with their values, half of them incompressible.
+/// Rows of about 100 bytes, half of them incompressible.
 fn fill(db: &Db, keys: impl Iterator<Item = u64>) -> u64 {
     let mut bytes = 0;
     for n in keys {
@@ -55,8 +55,8 @@ fn small_flushes_at_rest_merge_within_level_0_and_rarely_rewrite_level_1() {
         db.wait_for_compaction().unwrap();
         most = most.max(segments(&db)[0]);
     }
-    // Each merge at least doubles the segment that an entry is in: 64 flushes are 2^6, so six merges and a
-    // run for each power of two.
+    // Each merge at least doubles the segment that an entry is in: 64 flushes are 2^6, so at most six merges
+    // and one run for each power of two.
     assert!(most <= 7, "{most} runs in level 0");
     let merged = db.stats().compaction_bytes - before;
     assert!(merged < 8 * written && merged < 2 * level1, "{merged} bytes for {written}");
@@ -86,7 +86,7 @@ fn i9_tombstones_stay_in_a_merge_within_level_0() {
     assert_holds(&options(&fs).open(STORE).unwrap(), &expected);
 }
 
-/// Keys that arrive in order now and then are rarely rewritten, and make no giant segment.
+/// Keys that occasionally arrive in order are rarely rewritten, and make no giant segment.
 #[test]
 fn keys_that_arrive_in_order_are_rarely_rewritten() {
     const SEGMENT_BYTES: u64 = 16 << 10;

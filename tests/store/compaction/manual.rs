@@ -31,7 +31,7 @@ fn assert_one_run(db: &Db, expected: &Contents) {
 
 #[test]
 fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
-    /// Level 0 is due at so many segments, however large level 1 is.
+    /// Level 0 is due at this many segments, however large level 1 is.
     const DUE: usize = 12;
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
@@ -42,7 +42,7 @@ fn i7_level_0_is_compacted_and_writers_go_on_during_a_manual_compaction() {
         db.put(&key, &value).unwrap();
         expected.insert(key, value);
     }
-    db.flush().unwrap(); // What the compaction would wait for otherwise, metered.
+    db.flush().unwrap(); // Otherwise the compaction would wait for it, metered.
     eventually("level 0 is compacted", || level0(&db) < DUE);
     assert!(segments(&fs).len() > 60);
     fs.meter("compaction", 0);
@@ -94,7 +94,7 @@ fn a_compaction_ends_although_writers_go_on() {
     });
 }
 
-/// What was there at the call is compacted, although newer writes share its segment.
+/// What existed at the call is compacted, although newer writes share its segment.
 #[test]
 fn what_was_there_at_the_call_is_compacted_despite_newer_writes() {
     let fs = SimFs::new();
@@ -115,9 +115,9 @@ fn what_was_there_at_the_call_is_compacted_despite_newer_writes() {
     assert_eq!(level0(&db), 0);
 }
 
-/// Segments of level 0 that overlap one another like the links of a chain. A compaction that takes one must
-/// take those that it hides, and those that they hide in turn. After a repair without a manifest, their ages
-/// interleave as well.
+/// Segments of level 0 that overlap like the links of a chain. A compaction that takes one must take those
+/// that it hides, and those that they hide in turn. After a repair without a manifest, their ages interleave
+/// as well.
 #[test]
 fn compacting_ranges_never_brings_older_versions_to_light() {
     let key = |i: u64| vec![b'a' + i as u8];
@@ -186,7 +186,7 @@ fn a_range_touches_only_the_segments_that_have_keys_of_it() {
     db.compact_range("key00500+"..="key00500+").unwrap(); // The last key of its segment.
     assert_eq!(level0(&db), 1, "the one of zzz stays");
     let gone = before.difference(&segments(&fs)).count();
-    assert!((1..=2).contains(&gone), "{gone} segments were written anew for one key");
+    assert!((1..=2).contains(&gone), "{gone} segments were rewritten for one key");
     assert_holds(&db, &expected);
     db.compact_range("z"..="zzz").unwrap(); // The first key of its segment.
     assert_eq!(level0(&db), 0);
@@ -228,7 +228,7 @@ fn an_interrupted_compaction_goes_on_where_it_stopped() {
             let fs = fs.crash(Crash::Kill, 0);
             fs.fail(Fault::stop(writes * percent / 100));
             if written(&fs).0.is_ok() {
-                continue; // The background did a larger share this time.
+                continue; // The background did more of the work this time.
             }
             interrupted += 1;
             let fs = fs.crash(crash, n as u64);

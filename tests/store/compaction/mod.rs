@@ -1,4 +1,4 @@
-//! Compaction: which runs and levels are left, and what the work costs.
+//! Compaction: which runs and levels remain, and what the work costs.
 
 mod i10_levels;
 mod level_shape;

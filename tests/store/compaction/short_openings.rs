@@ -5,7 +5,7 @@ use sidebloom::{Db, Options};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The number of segments in level 0 at which writers are slowed down, and at which they stall.
+/// The numbers of level-0 segments at which writers are slowed down, and at which they stall.
 const LEVEL0_SLOWDOWN: usize = 20;
 const LEVEL0_STOP: usize = 36;
 
@@ -47,7 +47,7 @@ fn short_openings_that_each_write_a_segment_stay_below_the_slowdown_limit() {
     assert_eq!(db.iter().count().unwrap(), openings as u64 * 2048);
 }
 
-/// Openings that are killed before any compaction ends leave no more than 36 segments on level 0.
+/// Openings killed before any compaction ends leave no more than 36 segments on level 0.
 #[test]
 fn openings_killed_before_a_compaction_ends_leave_at_most_36_segments() {
     let mut fs = SimFs::new();
@@ -58,7 +58,7 @@ fn openings_killed_before_a_compaction_ends_leave_at_most_36_segments() {
             .filesystem(Arc::new(fs.clone()))
             .open(STORE)
     };
-    // More than one log carries over to the next.
+    // More than one log carries over to the next opening.
     let write = |db: &Db, i: u32| {
         (0..110u32).for_each(|n| db.put([n.to_be_bytes(), i.to_be_bytes()].concat(), [7; 10_000]).unwrap());
     };

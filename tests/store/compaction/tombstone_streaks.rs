@@ -1,10 +1,10 @@
-//! Rows that many small range tombstones delete: they go as those of point tombstones do, and walks pass them
-//! quickly until then.
+//! Rows deleted by many small range tombstones: they are removed like those of point tombstones, and until
+//! then iterators pass them quickly.
 
 use crate::support::fast_dir;
 use sidebloom::{Batch, Compression, Db, Options};
 
-/// As many as make a streak of tombstones long.
+/// Enough for a long streak of tombstones.
 const PREFIXES: u32 = 9000;
 
 fn prefix(n: u32) -> String {
@@ -16,7 +16,7 @@ fn totals(db: &Db) -> (u64, u64) {
     (levels.iter().map(|of| of.keys).sum(), levels.iter().map(|of| of.range_tombstones).sum())
 }
 
-/// A store with one row of each prefix in its deepest level, and one behind them.
+/// A store with one row of each prefix in its deepest level, and one after them.
 fn store(dir: &std::path::Path) -> Db {
     let db = Options::new().open(dir).unwrap();
     let mut rows = Batch::new();

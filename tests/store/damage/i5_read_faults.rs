@@ -113,7 +113,7 @@ fn i5_a_read_that_fails_once_stops_no_write_and_changes_no_answer() {
     fail_each(OpKind::Read, 29, |fault| fault);
 }
 
-/// The opening of a file that fails once stops no write and changes no answer.
+/// If opening a file fails once, no write stops and no answer changes.
 #[test]
 fn i5_a_file_that_fails_to_open_once_stops_no_write_and_changes_no_answer() {
     fail_each(OpKind::Open, 1, |fault| fault);
@@ -124,8 +124,7 @@ fn i5_a_map_that_fails_once_stops_no_write_and_changes_no_answer() {
     fail_each(OpKind::Map, 1, |fault| fault);
 }
 
-/// All reads fail from some moment on, as on a dead disk. What is in memory is still served, and writes still
-/// succeed.
+/// All reads fail from some moment on, as on a dead disk. Memory still serves reads, and writes succeed.
 #[test]
 fn i5_reads_that_fail_for_good_stop_no_write() {
     for after in [0, 5, 40, 200] {

@@ -7,8 +7,7 @@ use std::path::PathBuf;
 
 const BATCHES: u64 = 60;
 
-/// The disk of an open store: a manifest with edits, segments on several levels, sidecars, and a log with
-/// records.
+/// An open store's disk: a manifest with edits, segments on several levels, sidecars, and a log with records.
 struct Fixture {
     fs: SimFs,
     sequence: Sequence,
@@ -45,8 +44,8 @@ impl Fixture {
         fs
     }
 
-    /// Calls `check` with the disk for at most `samples` bytes of each file (or all, if there are fewer), and
-    /// for each of the last 16, where a segment has its version.
+    /// Calls `check` with the disk damaged at up to `samples` bytes of each file, and at each of the last 16,
+    /// where a segment has its version.
     fn each_flip(&self, ending: &str, samples: usize, check: impl Fn(&SimFs, &PathBuf, usize)) {
         let mut rng = Rng::new(self.sequence.0);
         let files = self.files(ending);
@@ -110,7 +109,7 @@ fn right_or_named(db: &Db, expected: &Contents, path: &PathBuf, fs: &SimFs) -> b
     damaged
 }
 
-/// A changed byte of a segment never gives a wrong answer, and `verify` finds each.
+/// A changed byte of a segment never gives a wrong answer, and `verify` finds each one.
 #[test]
 fn i6_a_changed_byte_of_a_segment_gives_no_wrong_answer_and_is_found() {
     for seed in [1, 2] {
@@ -233,9 +232,9 @@ fn i6_verify_compares_the_manifest_on_disk_with_what_is_open() {
     assert_names(&problems[0], &manifest, fs);
 }
 
-/// A segment of another time under the name of a present one is an error, and its rows are not shown. A valid
-/// file in place of another one, as after a partial restore of a backup. Only the digest distinguishes the
-/// two.
+/// A segment from another time under the name of a present one is an error, and its rows are not shown: a
+/// valid file in place of another one, as after a partial restore of a backup. Only the digest distinguishes
+/// the two.
 #[test]
 fn i6_a_segment_of_another_time_under_the_same_name_is_an_error() {
     let store = |value: &[u8]| {

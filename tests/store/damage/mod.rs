@@ -1,4 +1,4 @@
-//! Damaged and unreadable files: what reads say, which segments go to quarantine, and how they come back.
+//! Damaged and unreadable files: what reads return, which segments are quarantined, and how they come back.
 
 mod i5_read_faults;
 mod i6_damage;

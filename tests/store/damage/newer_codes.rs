@@ -1,6 +1,6 @@
-//! What only a newer version knows is named as such, in every file of a store. It is not damage: nothing is
-//! set aside, dropped or rewritten, and the newer version finds it where it was. (`i2_sidecars.rs` has the
-//! same for filters, which are rebuilt.)
+//! Codes that only a newer version knows are reported as such, in every file of a store. They are not damage:
+//! nothing is set aside, dropped or rewritten, and the newer version finds it where it was. (`i2_sidecars.rs`
+//! has the same for filters, which are rebuilt.)
 
 use crate::support::{Contents, Crash, Layout, STORE, SimFs, contents, eventually, tiny_on};
 use sidebloom::fs::Fs;
@@ -59,7 +59,7 @@ fn assert_left_alone_by_repair(fs: &SimFs, path: &Path, what: &str) {
     }
 }
 
-/// Gives a block of the segment another type, under the right checksum. Returns the block's keys.
+/// Gives a block of the segment another type, with a valid checksum. Returns the block's keys.
 fn plant_codec(fs: &SimFs, path: &Path, codec: u8) -> Vec<Vec<u8>> {
     let mut bytes = fs.read(path).unwrap();
     let block = Layout::of(&bytes).data.swap_remove(3);
@@ -93,7 +93,7 @@ fn i6_a_codec_of_a_newer_version_fails_reads_by_name_and_nothing_else() {
     assert_newer(&ended, &path, what);
     assert!(db.verify().unwrap().problems.iter().any(|problem| problem.to_string().contains(what)));
 
-    // Work that reads the segment fails by that name. It neither quarantines it nor stops the writers.
+    // Work that reads the segment fails with that error. It neither quarantines it nor stops writers.
     (0..10).for_each(|round| {
         db.put(numbered(0), [round]).unwrap();
         db.flush().unwrap();
@@ -105,7 +105,7 @@ fn i6_a_codec_of_a_newer_version_fails_reads_by_name_and_nothing_else() {
     drop(db);
     assert_left_alone_by_repair(&fs, &path, what);
 
-    // Once it is readable again, everything goes on.
+    // Once it is readable again, everything works.
     plant_codec_back(&fs, &path);
     let db = open(&fs).unwrap();
     eventually("compactions succeed again", || db.wait_for_compaction().is_ok());
@@ -123,8 +123,7 @@ fn i6_an_operation_of_a_newer_version_in_a_log_is_named_and_stays() {
     let fs = filled(false);
     let path = one(&fs, ".wal");
     let mut bytes = fs.read(&path).unwrap();
-    // The first record, from its head at 40: the length of its payload at 4, the checksum of payload and end
-    // at 28, its own at 32.
+    // First record, head at 40: payload length at 4, checksum of payload and end at 28, its own at 32.
     let payload = 76..76 + u32::from_le_bytes(bytes[44..48].try_into().unwrap()) as usize;
     bytes[payload.start] = 9;
     let crc = crc32fast::hash(&bytes[payload.start..=payload.end]).to_le_bytes();
@@ -152,7 +151,7 @@ fn i6_a_hash_of_a_newer_version_in_a_manifest_is_named_and_stays() {
     fs.write(&path, bytes);
     assert_newer(&open(&fs).map(drop).unwrap_err(), &path, "hash code 5");
     assert_left_alone_by_repair(&fs, &path, "hash code 5");
-    // Without the manifest, the segment is newer in its turn.
+    // Without the manifest, the segment's format is newer.
     fs.remove(&path).unwrap();
     let segment = one(&fs, ".segment");
     plant_codec(&fs, &segment, 3);

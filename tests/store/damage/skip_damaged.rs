@@ -1,5 +1,5 @@
-//! `Range::skip_damaged`: rows behind what cannot be read are reached, what is skipped is named, and no row
-//! is shown that it may change.
+//! `Range::skip_damaged`: rows after unreadable parts are reached, what is skipped is named, and no row is
+//! shown that an unreadable part may change.
 
 use crate::support::{
     Contents, Crash, Errno, Fault, Layout, OpKind, Part, Rng, STORE, SimFs, fill_deep, tiny_on,
@@ -26,7 +26,7 @@ fn segments(fs: &SimFs) -> Vec<PathBuf> {
     fs.files().into_iter().filter(is_segment).collect()
 }
 
-/// Flips a bit in each part of a segment that `choose` takes, and returns these parts.
+/// Flips a bit in each part of a segment that `choose` accepts, and returns these parts.
 fn damage(fs: &SimFs, path: &PathBuf, choose: impl Fn(&Layout) -> Vec<Part>) -> Vec<Part> {
     let mut bytes = fs.read(path).unwrap();
     let parts = choose(&Layout::of(&bytes));
@@ -49,7 +49,7 @@ fn two_levels(change: impl Fn(&Db)) -> (SimFs, Vec<PathBuf>) {
     (fs, segments)
 }
 
-/// What walks in both directions show, and what they skip, which is the same.
+/// What iterators in both directions show, and what they skip, which must be equal.
 #[track_caller]
 fn walked(db: &Db) -> (Contents, Vec<SkippedKeys>) {
     let walk = |backwards: bool| {
@@ -66,7 +66,7 @@ fn walked(db: &Db) -> (Contents, Vec<SkippedKeys>) {
     };
     let (forwards, backwards) = (walk(false), walk(true));
     assert_eq!(forwards.0, backwards.0);
-    // What lies below other damage need not be met.
+    // What lies below other damage need not be found.
     let all = (0..3000).flat_map(|n| [key(n), format!("key{n:05}").into_bytes()]);
     for key in all {
         let [found, backwards] =
@@ -76,7 +76,7 @@ fn walked(db: &Db) -> (Contents, Vec<SkippedKeys>) {
     forwards
 }
 
-/// Checks that walks show no wrong row, and every right one outside of the skipped keys. Returns those.
+/// Checks that iterators show no wrong row, and every right one outside of the skipped keys. Returns these.
 #[track_caller]
 fn check(db: &Db, expected: &Contents) -> Vec<SkippedKeys> {
     let (rows, skipped) = walked(db);
@@ -107,7 +107,7 @@ fn rows_behind_a_bad_block_are_reached_if_a_range_skips_damage() {
     let lost: Vec<_> = bad.iter().flat_map(|part| &part.rows).map(|(key, _)| key.clone()).collect();
     let left: Vec<_> = all.keys().filter(|key| !lost.contains(key)).cloned().collect();
 
-    // Without it, the first error is the end, as ever.
+    // Without it, the first error ends the iteration, as always.
     let mut plain = db.iter().skip_while(Result::is_ok);
     assert!(plain.next().unwrap().is_err() && plain.next().is_none());
 
@@ -151,7 +151,7 @@ fn rows_behind_a_bad_block_are_reached_if_a_range_skips_damage() {
     ends.0.extend(ends.1.into_iter().rev());
     assert_eq!((ends.0, skipped.keys().len()), (left, 3));
 
-    // Nothing of a range that ends before a bad block is skipped.
+    // Nothing is skipped in a range that ends before a bad block.
     let skipped = Skipped::new();
     for range in [db.range(..=bad[0].after.clone().unwrap()), db.range(bad[3].after.clone().unwrap()..)] {
         _ = range.skip_damaged(&skipped).rev().take(1).map(Result::unwrap).count();
@@ -208,7 +208,7 @@ fn no_row_is_shown_that_a_bad_block_may_overwrite_or_delete() {
     let doubtful = rows.keys().filter(|key| skipped[0].keys.contains(*key)).count();
     assert_eq!(doubtful, 1, "no older row");
 
-    // Damage in the older one makes nothing newer doubtful.
+    // Damage in the older segment makes nothing newer doubtful.
     fs.write(&segments[1], sound);
     damage(&fs, &segments[0], |layout| layout.data[1..3].to_vec());
     let db = read();

@@ -37,13 +37,12 @@ fn deep_store() -> (SimFs, Contents) {
     (fs, filled)
 }
 
-/// Makes one block in each of some segments unreadable, which the store notices when it is opened.
+/// Makes one block in each of some segments unreadable, which the store notices on opening.
 fn with_bad_blocks(sound: &SimFs, count: u64, rng: &mut Rng) -> SimFs {
     let fs = sound.crash(Crash::Kill, 0);
     let all = segments(&fs);
     for _ in 0..count {
-        // Newer segments have greater numbers, so the upper levels are as likely as the much larger lowest
-        // one.
+        // Newer segments have greater numbers, so upper levels are as likely as the much larger lowest one.
         let from = if rng.percent(50) { all.len() * 3 / 4 } else { 0 };
         let path = &all[from + rng.below((all.len() - from) as u64) as usize];
         let bad = rng.pick(&Layout::of(&fs.read(path).unwrap()).data).bytes.clone();
@@ -83,7 +82,7 @@ fn assert_right_or_error(db: &Db, expected: &Contents) {
     }
 }
 
-/// A segment that reads well again returns without bringing back old values or deleted keys.
+/// A segment that is readable again returns without bringing back old values or deleted keys.
 #[test]
 fn a_segment_that_reads_well_again_brings_no_old_value_or_deleted_key() {
     let (sound, filled) = deep_store();
@@ -117,7 +116,7 @@ fn a_segment_that_reads_well_again_brings_no_old_value_or_deleted_key() {
     assert!(most > 1, "{most}");
 }
 
-/// After a passing read error the segment returns by itself, also in a store that was reopened.
+/// After a transient read error the segment returns by itself, also in a reopened store.
 #[test]
 fn after_a_passing_read_error_the_segment_returns_by_itself() {
     let (sound, filled) = deep_store();
@@ -174,7 +173,7 @@ fn an_unreadable_segment_stays_in_quarantine_and_stops_no_compaction() {
     db.wait_for_compaction().unwrap();
     let before = quarantined(&db);
     db.compact().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(1500)); // The background has looked at it as well.
+    std::thread::sleep(std::time::Duration::from_millis(1500)); // The background has checked it too.
     assert_eq!(quarantined(&db), before);
     assert_right_or_error(&db, &filled);
     fs.heal();

@@ -22,7 +22,7 @@ fn filters(fs: &SimFs) -> Vec<PathBuf> {
     fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "filter")).collect()
 }
 
-/// Runs `act` once, just before this thread opens a file for the time with the returned number, from 1. 0
+/// Runs `act` once, just before this thread opens its n-th file; n, counted from 1, is the returned number. 0
 /// means never.
 fn before_open(fs: &SimFs, act: impl Fn(&SimFs) + Send + Sync + 'static) -> Arc<AtomicU64> {
     let (countdown, verifier) = (Arc::new(AtomicU64::new(0)), thread::current().id());
@@ -38,7 +38,7 @@ fn before_open(fs: &SimFs, act: impl Fn(&SimFs) + Send + Sync + 'static) -> Arc<
     countdown
 }
 
-/// Those of the manifest, of the header of the filter, of its lines, and of the segment.
+/// The checksums of the manifest, of the filter's header and lines, and of the segment.
 const OPENS: u64 = 4;
 
 #[test]

@@ -15,7 +15,7 @@ fn filled(dir: &Path, sequence: Sequence) -> Db {
     db
 }
 
-/// A checkpoint is a store of its own that shares the bytes of segments and filters.
+/// A checkpoint is a separate store that shares the bytes of segments and filters.
 #[test]
 fn a_checkpoint_is_a_store_that_shares_the_bytes_of_segments_and_filters() {
     let dir = fast_dir();
@@ -112,7 +112,7 @@ fn a_checkpoint_of_an_empty_store_and_of_a_checkpoint_work() {
     assert_eq!(db.iter().count().unwrap(), 0);
 }
 
-/// A checkpoint that a crash cuts short is no store, and a finished one survives.
+/// A checkpoint cut short by a crash is not a store, and a finished one survives.
 #[test]
 fn a_checkpoint_cut_short_is_no_store_and_a_finished_one_survives() {
     let sequence = Sequence(5);
@@ -163,7 +163,7 @@ fn a_checkpoint_on_another_file_system_is_a_durable_copy() {
 
 #[test]
 fn a_checkpoint_that_fails_leaves_no_directory_and_can_be_tried_again() {
-    // The directories that are synced: the parent of the store's, the store's, and the copy.
+    // The directories to sync: the store's parent, the store, and the copy.
     for (kind, after, errno) in [
         (OpKind::Link, 0, Errno::Io),
         (OpKind::Append, 0, Errno::NoSpace),
@@ -187,7 +187,7 @@ fn a_checkpoint_that_fails_leaves_no_directory_and_can_be_tried_again() {
     }
 }
 
-/// Both find no target and create the directory, then one of them is first to claim it.
+/// Both find no target and create the directory; one claims it first.
 #[test]
 fn of_two_checkpoints_to_one_target_one_is_whole_and_the_other_is_refused() {
     let (fs, sequences) = (SimFs::new(), [Sequence(8), Sequence(9)]);

@@ -44,7 +44,7 @@ fn write_until_full(db: &Db, sequence: Sequence, last: u64) -> u64 {
     last
 }
 
-/// What an opening after a crash finds: every acknowledged batch, and perhaps the one that failed.
+/// What an opening after a crash finds: every acknowledged batch, and perhaps the failed one.
 #[track_caller]
 fn assert_recovers(fs: &SimFs, sequence: Sequence, acknowledged: u64, crash: Crash, synced: u64) {
     let db = tiny_on(&fs.crash(crash, acknowledged)).open(STORE).unwrap();
@@ -57,7 +57,7 @@ fn assert_recovers(fs: &SimFs, sequence: Sequence, acknowledged: u64, crash: Cra
 fn goes_on(db: &Db, fs: &SimFs, sequence: Sequence, acknowledged: u64) {
     assert_eq!(contents(db), sequence.after(acknowledged), "reads go on");
     for crash in [Crash::Kill, Crash::Power, Crash::PowerOrdered] {
-        // Every third batch is synced, if it was acknowledged.
+        // Every third batch is synced, if acknowledged.
         assert_recovers(&fs.crash(Crash::Kill, 0), sequence, acknowledged, crash, acknowledged / 3 * 3);
     }
     fs.heal();
@@ -98,7 +98,7 @@ fn assert_tidy(fs: &SimFs) {
     assert!(kept(&before) <= kept(&fs.files()) + 1, "partial files stayed: {before:?}");
 }
 
-/// A store on a full disk goes on by itself when there is space, wherever the disk became full.
+/// A store on a full disk resumes by itself when there is space, wherever the disk became full.
 #[test]
 fn i5_a_store_on_a_full_disk_goes_on_by_itself_when_there_is_space() {
     let mut full = 0;

@@ -6,7 +6,7 @@ use sidebloom::{Db, Durability, FilterPolicy};
 
 const BATCHES: u64 = 40;
 
-/// What the store told a run about its batches.
+/// What the store promised about its batches.
 #[derive(Debug, Clone, Copy, Default)]
 struct Told {
     /// The last acknowledged batch.
@@ -24,7 +24,7 @@ impl Told {
     }
 }
 
-/// Opens the store and writes the batches from `from + 1` on, with syncs, flushes and compactions between,
+/// Opens the store and writes the batches from `from + 1` on, with syncs, flushes and compactions in between,
 /// until the disk fails.
 fn work(fs: &SimFs, sequence: Sequence, from: u64) -> Told {
     let mut told = Told { acknowledged: from, synced: from, handed_over: from };
@@ -37,7 +37,7 @@ fn work(fs: &SimFs, sequence: Sequence, from: u64) -> Told {
             return told;
         }
         told.acknowledged = i;
-        // Operations that make the batches so far durable, and others beside them.
+        // Operations that make the batches so far durable, and others.
         let synced = match rng.below(100) {
             0..10 => db.sync().is_ok(),
             10..15 => db.flush().is_ok(),
@@ -71,8 +71,7 @@ fn check(fs: &SimFs, sequence: Sequence, told: Told, crash: Crash) -> (Db, u64) 
     (db, found)
 }
 
-/// Runs each workload once for each number of writes after which its disk stops, or for at most `at_most` of
-/// them.
+/// Runs each workload with its disk stopping after each number of writes, or `at_most` of these.
 fn stops(seeds: u64, at_most: u64, run: impl Fn(Sequence, u64) + Sync) {
     let seeds = match std::env::var("CRASH_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
@@ -180,8 +179,7 @@ fn i4_a_store_that_was_flushed_or_synced_or_closed_loses_nothing_at_all() {
 /// The unsynced end of one log is never skipped by a synced batch in the next.
 #[test]
 fn i4_a_synced_batch_never_skips_the_unsynced_end_of_the_log_before() {
-    // The memtables fill up after a few batches, so many logs wait for their flush while a later one is
-    // synced.
+    // Memtables fill up after a few batches, so many logs wait for a flush while a later one is synced.
     for seed in 0..100 {
         let fs = SimFs::new();
         let sequence = Sequence(seed);

@@ -1,5 +1,4 @@
-//! I4, durability of directories: a store, a checkpoint or a guard in newly created directories survives a
-//! power cut.
+//! I4, durability of directories: a store, checkpoint or guard in new directories survives a power cut.
 
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs, tiny_on};
 use sidebloom::filter::Verdict;
@@ -126,7 +125,7 @@ fn i4_a_guard_in_new_directories_survives_a_power_cut() {
     drop(guard);
 }
 
-/// A parent directory that may not be synced is an error only if the directory in it has just been made.
+/// A parent directory that may not be synced is an error only if the directory in it was just created.
 #[test]
 fn a_parent_that_cannot_be_synced_is_an_error_only_for_a_new_directory() {
     let denied = |after| Fault::once(OpKind::SyncDir, after).with(Errno::Denied);

@@ -9,8 +9,7 @@ use sidebloom::{Db, Durability, Error, FilterPolicy};
 
 const BATCHES: u64 = 70;
 
-/// Writes until something fails. Returns the failure and how many batches were acknowledged; `None` if
-/// nothing failed.
+/// Writes until something fails. Returns the failure, if any, and how many batches were acknowledged.
 fn write_until_failure(db: &Db, sequence: Sequence) -> Option<(Error, u64)> {
     for i in 1..=BATCHES {
         let durability = if i % 5 == 0 { Durability::Sync } else { Durability::Os };
@@ -171,7 +170,7 @@ fn i5_a_failed_append_poisons_the_store_with_its_file_and_is_not_retried() {
     assert!(data >= 5, "the workload has too few");
 }
 
-/// An append that wrote only a part poisons the store, and its batch is gone when the store is reopened.
+/// A partial append poisons the store, and its batch is gone after reopening.
 #[test]
 fn i5_a_partial_append_poisons_the_store_and_reopening_drops_its_batch() {
     let (data, _) = fail_each(OpKind::Append, 3, Fault::short);
@@ -204,7 +203,7 @@ fn i5_a_failed_directory_sync_poisons_the_store() {
     assert!(data >= 5, "the workload has too few");
 }
 
-/// A manifest append that failed is the last one, although a flush and a compaction race.
+/// A failed manifest append is the last one, even while a flush and a compaction race.
 #[test]
 fn i5_a_failed_manifest_append_is_the_last_one_though_publishers_race() {
     for seed in 0..120 {
@@ -259,8 +258,7 @@ fn a_segment_that_was_being_written_when_the_store_failed_leaves_no_files() {
             }
         }
         let published = segments(&fs);
-        // The segment and the sidecar are written. The sidecar waits for its rename; after that, only
-        // publishing is left.
+        // Segment and sidecar are written. The sidecar waits for its rename; then only publishing is left.
         let held = fs.hold(OpKind::Rename);
         let working = db.clone();
         let work = std::thread::spawn(move || if compaction { working.compact() } else { working.flush() });
@@ -272,7 +270,7 @@ fn a_segment_that_was_being_written_when_the_store_failed_leaves_no_files() {
         drop(held);
         let outcome = promptly("the work", move || work.join().unwrap());
         assert!(matches!(outcome, Err(Error::Poisoned { .. })), "{outcome:?}");
-        // The caller's flush ends as soon as the store has failed, the background thread's a moment later.
+        // The caller's flush ends as soon as the store has failed, the background thread's shortly after.
         eventually("no files that no manifest names, before the store is closed", || {
             segments(&fs) == published
         });

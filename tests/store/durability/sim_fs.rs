@@ -76,8 +76,7 @@ fn a_disk_that_keeps_no_order_leaves_each_sector_as_of_some_append() {
             let kept = sector.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
             assert_eq!(sector[..kept], whole[..kept]);
         }
-        // The sector with the end of the first append, as it was before that append, after it, and after the
-        // second.
+        // The sector with the end of the first append: before that append, after it, and after the second.
         let shared = &bytes[512.min(bytes.len())..1024.min(bytes.len())];
         let kept = shared.iter().filter(|&&byte| byte != 0).count();
         assert!([188, 488, 512].contains(&kept), "{kept}");
@@ -251,7 +250,7 @@ fn the_log_numbers_the_operations_that_write() {
     assert!(fs.ops() >= fs.writes());
 }
 
-/// A directory is durable once its parent is synced. When it is lost, what is in it is lost too.
+/// A directory is durable once its parent is synced. If it is lost, so are its contents.
 #[test]
 fn a_directory_is_durable_once_its_parent_is_synced_or_lost_as_a_whole() {
     for crash in POWER {

@@ -1,5 +1,5 @@
-//! I1 and I2: a sidecar is trusted only if it is exactly that of its segment. Whatever happens to sidecars,
-//! the store opens and gives the same answers; it counts and logs bad sidecars, and rebuilds them.
+//! I1 and I2: a sidecar is trusted only if it is exactly its segment's. Whatever happens to sidecars, the
+//! store opens and gives the same answers; it counts and logs bad sidecars, and rebuilds them.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, copy_store, count_warnings,
@@ -143,7 +143,7 @@ fn i1_a_bit_flipped_in_the_header_is_noticed_when_the_store_opens() {
     check_bytes(|bytes, rng| bytes[rng.below(96) as usize] ^= 1 << rng.below(8));
 }
 
-/// A bit that is flipped in the lines or in their digest is noticed before a line is probed.
+/// A bit flipped in the lines or in their digest is noticed before a line is probed.
 #[test]
 fn i1_a_flipped_bit_in_lines_or_digest_is_noticed_before_a_probe() {
     for _ in 0..3 {
@@ -188,7 +188,7 @@ fn i2_sidecars_of_an_earlier_or_a_later_version_are_rebuilt_unread() {
         check_bytes(|bytes, _| {
             bytes[at] = code;
             if code < 3 {
-                // Parity filters had another number, and there was no rate.
+                // Parity filters had another number, and the rate was missing.
                 bytes[KIND_AT] = 2;
                 bytes[EXPECTED_FPR_AT..EXPECTED_FPR_AT + 8].fill(0);
             }
@@ -281,7 +281,7 @@ fn i2_warming_while_the_background_checks_warns_of_each_sidecar_once() {
             (0..3).for_each(|_| _ = scope.spawn(|| db.warm().unwrap()));
         });
         eventually("all sidecars are sound again", || is_whole(&db));
-        // A thread may have removed a bad sidecar from the view and not have said so yet.
+        // A thread may have removed a bad sidecar from the view but not logged it yet.
         eventually("every bad sidecar is counted", || {
             db.stats().filters_unavailable as usize >= sidecars.len()
         });
@@ -322,8 +322,7 @@ fn i2_sidecars_switched_off_are_neither_asked_nor_written_nor_removed() {
     assert_eq!(fingerprints(dir.path(), ".filter"), before);
 }
 
-/// A sidecar is durable before the manifest names its segment, so nothing needs to be rebuilt after a power
-/// cut.
+/// A sidecar is durable before the manifest names its segment, so nothing needs rebuilding after a power cut.
 #[test]
 fn i2_a_power_cut_after_a_flush_a_compaction_or_a_rebuild_costs_no_filter() {
     for seed in 0..40 {
@@ -369,7 +368,7 @@ fn pinned_sidecars_are_never_mapped() {
     assert_holds(&db, &expected);
 }
 
-/// Sidecars that cannot be written fail no write, and hold up no compaction.
+/// Sidecars that cannot be written fail no write, and delay no compaction.
 #[test]
 fn sidecars_that_cannot_be_written_fail_no_write_and_stop_no_compaction() {
     for &threads in sized(&[4][..], &[2, 4]) {

@@ -22,7 +22,7 @@ fn bits_per_key(db: &Db) -> f64 {
     8.0 * bytes as f64 / keys as f64
 }
 
-/// New filters leave every segment as it is, and take the space that they were given.
+/// New filters leave every segment unchanged, and take the given space.
 #[test]
 fn i3_new_filters_leave_segments_as_they_are_and_take_the_given_space() {
     let dir = fast_dir();
@@ -50,7 +50,7 @@ fn i3_new_filters_leave_segments_as_they_are_and_take_the_given_space() {
         assert_holds(&db, &expected);
         assert!(db.verify().unwrap().is_ok());
 
-        // Filters that fit already are kept.
+        // Filters that already fit are kept.
         let again = db.rebuild_filters(FilterPolicy::blocked_bloom(bits)).unwrap();
         assert_eq!((again.segments, again.kept as usize), (0, segments.len()));
         assert_eq!(fingerprints(dir.path(), ".filter"), renewed);
@@ -128,7 +128,7 @@ fn i3_filters_are_rebuilt_beside_writes_and_compactions() {
     assert!(report.is_ok() && report.unusable_filters.is_empty(), "{report:?}");
 }
 
-/// After a rebuild was stopped, every answer is right, and the next rebuild goes on where it stopped.
+/// After a rebuild was stopped, every answer is right, and the next rebuild continues where it stopped.
 #[test]
 fn i3_a_stopped_rebuild_answers_right_and_goes_on_where_it_stopped() {
     let dir = fast_dir();

@@ -15,7 +15,7 @@ fn fill(db: &Db, value: &[u8]) {
     (0..300).for_each(|i| db.put(key(i), value).unwrap());
 }
 
-/// The number of segments with a filter that answers, and of all segments.
+/// The number of segments with a working filter, and of all segments.
 fn filters(db: &Db) -> (usize, usize) {
     let levels = db.stats().levels;
     (levels.iter().map(|l| l.filters).sum(), levels.iter().map(|l| l.segments).sum())

@@ -1,5 +1,4 @@
-//! I12: a store with any number of segments maps at most as many filters as its options allow, and gives the
-//! same answers.
+//! I12: a store maps at most as many filters as its options allow, and gives the same answers.
 
 use crate::support::{Contents, Rng, assert_holds, eventually, fast_dir, files_with, sized, tiny};
 use sidebloom::{Db, Options, Residency, Result};
@@ -35,14 +34,13 @@ fn few() -> Options {
     tiny().max_mapped_filters(BUDGET)
 }
 
-/// The filters of the store that this process maps. Not atomic: it may include both what other threads unmap
-/// and what they map meanwhile.
+/// The store's filters that this process maps. Not atomic: other threads map and unmap some.
 fn mapped(path: &Path) -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|map| map.contains(path.to_str().unwrap()) && map.contains(".filter")).count()
 }
 
-/// Those whose file is gone.
+/// Mapped filters whose file is gone.
 fn deleted(path: &Path) -> usize {
     let maps = fs::read_to_string("/proc/self/maps").unwrap();
     maps.lines().filter(|map| map.contains(path.to_str().unwrap()) && map.ends_with("(deleted)")).count()
@@ -56,7 +54,7 @@ fn verified(db: &Db) -> usize {
     db.stats().levels.iter().map(|level| level.filters).sum()
 }
 
-/// Looks up missing keys, every second number of a range, and counts those for which a segment was read.
+/// Looks up missing keys, every second number of a range, and counts how many read a segment.
 fn missing_that_read(db: &Db, numbers: Range<u64>) -> usize {
     let reads = |n: &u64| {
         let before = db.stats().block_reads;
@@ -66,7 +64,7 @@ fn missing_that_read(db: &Db, numbers: Range<u64>) -> usize {
     numbers.step_by(2).filter(reads).count()
 }
 
-/// Idle threads keep no file of a segment that is gone, nor of a closed store.
+/// Idle threads keep no file of a removed segment, nor of a closed store.
 #[test]
 fn idle_threads_keep_no_file_of_a_removed_segment_or_a_closed_store() {
     for residency in [Residency::Mapped, Residency::Pinned] {
@@ -192,7 +190,7 @@ fn i2_filters_that_go_bad_while_they_are_not_mapped_are_found_and_rebuilt() {
             continue;
         }
         let mut bytes = fs::read(path).unwrap();
-        // Replaced rather than changed, because another thread may map it meanwhile: deleted, truncated,
+        // Replaced rather than changed, because another thread may have it mapped: deleted, truncated,
         // damaged, or another segment's filter.
         fs::remove_file(path).unwrap();
         match i % 4 {

@@ -1,4 +1,4 @@
-//! Prefix filters: every key stays where it is found, and what no filter has costs no read.
+//! Prefix filters: every key can still be found, and an absent prefix costs no read.
 
 use crate::support::{Contents, Rng, contents, eventually, fast_dir, fingerprints, tiny};
 use sidebloom::filter::Verdict;
@@ -7,8 +7,7 @@ use std::ops::Bound;
 
 const SLASH: [PrefixExtractor; 2] = PrefixExtractor::row_and_column(b'/');
 
-/// Keys of few bytes, so that every shape comes: empty, shorter than an extractor, delimiters at the ends,
-/// all 0xff.
+/// Short keys, for every shape: empty, shorter than an extractor, delimiters at the ends, all 0xff.
 fn hostile_key(rng: &mut Rng) -> Vec<u8> {
     let bytes = [b'a', b'b', b'/', 0, 0xfe, 0xff];
     (0..rng.below(7)).map(|_| bytes[rng.below(6) as usize]).collect()
@@ -63,7 +62,7 @@ fn i1_every_prefix_of_a_key_is_found_however_the_extractors_change() {
         let mut expected = Contents::new();
         for (round, extractors) in choices().into_iter().enumerate() {
             let db = tiny().prefixes(extractors.clone()).open(dir.path()).unwrap();
-            assert_prefixes(&db, &expected); // Filters of the round before.
+            assert_prefixes(&db, &expected); // Filters of the previous round.
             for i in 0..400u64 {
                 let key = hostile_key(&mut rng);
                 if rng.percent(25) {
@@ -111,7 +110,7 @@ fn reads(db: &Db) -> u64 {
     db.stats().block_reads
 }
 
-/// How many of the odd rows, which are absent, read a block.
+/// How many of the odd rows, which are absent, cause a block read.
 fn rows_that_read(db: &Db) -> usize {
     let absent = |row: &u32| {
         let before = reads(db);
@@ -156,7 +155,7 @@ fn a_range_within_a_prefix_is_asked_for_and_a_longer_one_is_not() {
         let _rows = db.range(lower.to_owned()..upper.to_owned()).count().unwrap() as usize;
         db.stats().prefix_probes > before
     };
-    assert!(probes_of("row00501/", "row005010"), "0 is the byte behind the delimiter");
+    assert!(probes_of("row00501/", "row005010"), "0 is the byte after the delimiter");
     assert!(probes_of("row00501/col1/a", "row00501/col1/z") && probes_of("row00501/a", "row00501/d"));
     assert!(!probes_of("row00501/", "row00501a") && !probes_of("row0050", "row0051"));
     let wrong = (1..2000).step_by(2).filter(|row| {
@@ -205,8 +204,7 @@ fn i3_new_extractors_come_with_rebuilt_filters_and_leave_segments_alone() {
             assert!(rows_that_read(&db) < 60, "{extractors:?}");
         }
         assert_eq!(contents(&db), expected);
-        // Filters of all segments now tell how many prefixes they have: what was made with an estimate may be
-        // made once more.
+        // All filters now know their number of prefixes; those built with an estimate may be rebuilt once.
         db.rebuild_filters(policy).unwrap();
         let report = db.rebuild_filters(policy).unwrap();
         assert_eq!((report.segments, report.kept as usize), (0, segments.len()), "{extractors:?}");

@@ -1,4 +1,4 @@
-//! Following: what another process writes shows, whole batches only, and what a follower reads stays.
+//! Following: another process's writes become visible, whole batches only, and what a follower reads stays.
 
 use crate::support::{
     Errno, Fault, OpKind, STORE, Sequence, SimFs, contents, eventually, fast_dir, files_with, fill_deep,
@@ -14,7 +14,7 @@ fn follow(path: impl AsRef<Path>) -> Db {
     tiny().follow(true).open(path).unwrap()
 }
 
-/// Other operations than writes, so that the files of the store change in every way.
+/// Operations other than writes, so that the store's files change in every way.
 fn do_other_things(db: &Db, i: u64) {
     match i % 41 {
         3 => db.flush().unwrap(),
@@ -26,7 +26,7 @@ fn do_other_things(db: &Db, i: u64) {
     }
 }
 
-/// A follower shows what was written before it caught up, through everything that the writer does.
+/// A follower shows what was written before it caught up, whatever the writer does.
 #[test]
 fn a_follower_shows_what_was_written_before_it_caught_up() {
     let dir = fast_dir();
@@ -181,7 +181,7 @@ fn i4_followers_in_threads_see_whole_batches_in_order_and_every_key() {
     eventually("no obsolete file is left", || files_with(dir.path(), ".obsolete").is_empty());
 }
 
-/// The writer keeps what a snapshot of a follower reads, across reopening, and no longer.
+/// The writer keeps what a follower's snapshot reads, across reopening, and no longer.
 #[test]
 fn the_writer_keeps_what_a_followers_snapshot_reads_and_no_longer() {
     let dir = fast_dir();
@@ -236,7 +236,7 @@ fn i5_rows_of_a_failed_group_vanish_when_the_writer_reuses_their_numbers() {
     }
 }
 
-/// Damage is an error that leaves what is visible, and following goes on after it.
+/// Damage is an error that leaves what is visible, and following continues after it.
 #[test]
 fn i6_damage_is_an_error_that_hides_nothing_and_following_goes_on() {
     let fs = SimFs::new();
@@ -284,7 +284,7 @@ fn a_store_without_a_writer_can_be_followed_and_not_written() {
     assert_eq!(contents(&follower), contents(&writer));
 }
 
-/// A follower sees new logs, although directories have times of whole seconds.
+/// A follower sees new logs even if directory times have whole seconds.
 #[test]
 fn a_follower_sees_new_logs_where_directory_times_are_whole_seconds() {
     let fs = SimFs::new();
@@ -302,7 +302,7 @@ fn a_follower_sees_new_logs_where_directory_times_are_whole_seconds() {
 }
 
 /// A store with three batches in which the writer has just taken back an edit that it could not sync, and
-/// still lacks space. `between` gets the follower when it has read that edit. Returns writer and follower.
+/// still lacks space. `between` gets the follower after it has read that edit. Returns writer and follower.
 fn after_an_edit_was_taken_back(fs: &SimFs, sequence: Sequence, between: impl FnOnce(&Db)) -> (Db, Db) {
     let writer = tiny_on(fs).open(STORE).unwrap();
     (1..=3).for_each(|i| writer.write(sequence.batch(i)).unwrap());
@@ -313,7 +313,7 @@ fn after_an_edit_was_taken_back(fs: &SimFs, sequence: Sequence, between: impl Fn
     writer.flush().unwrap_err();
     follower.catch_up().unwrap();
     between(&follower);
-    // It is tried again: the manifest is rewritten as it was, and then the edit fails for good.
+    // The retry rewrites the manifest as it was, and then the edit fails for good.
     let manifest = Path::new(STORE).join("MANIFEST");
     let failed = fs.read(&manifest).unwrap();
     let held = fs.hold(OpKind::Create);
@@ -338,7 +338,7 @@ fn i4_nothing_is_missing_when_the_writer_takes_back_an_unsynced_edit() {
     assert_eq!(contents(&follower), sequence.after(4));
 }
 
-/// What a snapshot of an edit that was taken back needs stays, although the writer ends.
+/// What a snapshot of a withdrawn edit needs stays, even after the writer ends.
 #[test]
 fn what_a_snapshot_of_a_withdrawn_edit_needs_outlives_the_writer() {
     let (fs, sequence) = (SimFs::new(), Sequence(5));
@@ -356,7 +356,7 @@ fn what_a_snapshot_of_a_withdrawn_edit_needs_outlives_the_writer() {
     let snapshot = snapshot.unwrap();
     assert!(snapshot.iter().map(|kv| kv.map(|(k, v)| (k, v.to_vec())).unwrap()).eq(sequence.after(3)));
     drop(snapshot);
-    eventually("it goes", || !is_kept());
+    eventually("it is removed", || !is_kept());
 }
 
 #[test]
@@ -376,7 +376,7 @@ fn a_follower_says_so_when_a_checkpoint_takes_the_place_of_its_store() {
     std::fs::rename(&checkpoint, &path).unwrap();
     let writer = tiny().open(&path).unwrap();
     writer.put("d", "1").unwrap();
-    // Its logs are those of the old directory, and so are the locks that keep what it reads.
+    // Its logs are the old directory's, and so are the locks that keep what it reads.
     let error = follower.catch_up().unwrap_err();
     assert!(matches!(&error, Error::NotAStore { what, .. } if what.contains("open it again")), "{error}");
     assert_eq!(contents(&follower), before);

@@ -1,5 +1,5 @@
-//! Systems without open-file-description locks, such as gVisor and proot: nobody can tell by them which
-//! version of a store it reads.
+//! Systems without open-file-description locks, such as gVisor and proot: locks cannot tell which version of
+//! a store somebody reads.
 
 use crate::support::{
     Errno, Fault, OpKind, SimFs, contents, count_warnings, eventually, tiny, warnings_about,
@@ -8,7 +8,7 @@ use sidebloom::{Db, Error};
 use std::path::Path;
 use std::sync::Arc;
 
-/// Replaces its segments a few times. Every lock after the store's own gets an error meanwhile.
+/// Replaces its segments a few times. Every lock after the store's own fails during this.
 fn compact_repeatedly(fs: &SimFs, dir: &str, errno: Errno) -> Db {
     let db = tiny().filesystem(Arc::new(fs.clone())).open(dir).unwrap();
     fs.fail(Fault { forever: true, ..Fault::once(OpKind::Lock, 0).with(errno) });
@@ -24,7 +24,7 @@ fn obsolete(fs: &SimFs) -> usize {
     fs.files().iter().filter(|path| path.extension().is_some_and(|its| its == "obsolete")).count()
 }
 
-/// Without version locks, nothing obsolete stays, and readers share the lock.
+/// Without version locks, no obsolete file stays, and readers share the lock.
 #[test]
 fn without_version_locks_nothing_obsolete_stays_and_readers_share_a_lock() {
     for errno in [Errno::Invalid, Errno::NoSuchCall] {

@@ -1,4 +1,4 @@
-//! Following: the store changes while a pass looks at it.
+//! Following: the store changes during a pass over its files.
 
 use crate::support::{Contents, OpKind, STORE, SimFs, contents, eventually, promptly, tiny_on};
 use sidebloom::Db;
@@ -17,7 +17,7 @@ fn i6_a_manifest_that_goes_while_a_follower_catches_up_is_missed() {
     let follower = tiny_on(&fs).follow(true).open(STORE).unwrap();
     let manifest = Path::new(STORE).join("MANIFEST");
     let bytes = fs.read(&manifest).unwrap();
-    // It is replaced while a pass looks at it, and gone once that pass has noticed.
+    // It is replaced during a pass, and gone once that pass has noticed.
     let (path, is_armed) = (manifest.clone(), AtomicBool::new(true));
     let again = bytes.clone();
     fs.before_each(move |fs, kind, _| match kind {
@@ -47,8 +47,8 @@ fn i4_the_rows_of_a_log_stay_when_it_is_flushed_while_a_follower_looks() {
         let flushed = fs.publications() - before;
         match kind {
             OpKind::Create if is_worker => wait_until(&|| looks.begins.load(SeqCst)),
-            // The second flush is published once a pass has read the manifest of the first one. That needs
-            // the second log.
+            // The second flush, which needs the second log, is published once a pass read the first's
+            // manifest.
             OpKind::Append if flushed == 1 => wait_until(&|| looks.lists.load(SeqCst)),
             OpKind::Open if flushed == 1 && !is_worker => looks.reads.store(true, SeqCst),
             // The pass lists the directory once the second log is gone.
@@ -89,7 +89,7 @@ fn logs(fs: &SimFs) -> usize {
     fs.files().iter().filter(|path| path.extension().is_some_and(|kind| kind == "wal")).count()
 }
 
-/// How far the hook has come, and what it has found in the follower.
+/// How far the hook has come, and what it found in the follower.
 #[derive(Default)]
 struct Looks {
     begins: AtomicBool,
@@ -100,7 +100,7 @@ struct Looks {
 }
 
 impl Looks {
-    /// Looking calls the hook again, which does not look then.
+    /// Looking calls the hook again, which then does not look.
     fn look(&self) {
         let Ok(follower) = self.follower.try_lock() else { return };
         self.found.lock().unwrap().extend(follower.iter().map(contents));

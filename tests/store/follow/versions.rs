@@ -1,11 +1,11 @@
-//! Following: each state that a follower can read has a version number of its own, so what it reads stays.
+//! Following: each state that a follower can read has its own version number, so what it reads stays.
 
 use crate::support::{Contents, Crash, Errno, Fault, OpKind, STORE, SimFs, contents, tiny_on};
 use sidebloom::{Db, Snapshot};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 
-/// A store of several segments that was closed cleanly, and its contents.
+/// A cleanly closed store of several segments, and its contents.
 fn closed_store() -> (SimFs, Contents) {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
@@ -57,13 +57,13 @@ fn a_follower_keeps_its_files_when_a_compaction_follows_a_failed_edit() {
         let db = open(fs);
         let fails = Fault { only: Some("MANIFEST"), ..Fault::once(OpKind::Append, 1).with(Errno::NoSpace) };
         fs.fail(fails);
-        _ = db.compact(); // Its edit fails, or it is tried again at once.
+        _ = db.compact(); // Its edit fails, or is retried at once.
         fs.heal();
         db.compact().unwrap();
     });
 }
 
-/// Each version has other segments and a greater number in the next process.
+/// In the next process, each version has other segments and a greater number.
 #[test]
 fn each_version_has_other_segments_and_a_greater_number_after_reopening() {
     let (fs, _) = closed_store();

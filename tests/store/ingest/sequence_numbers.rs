@@ -1,4 +1,4 @@
-//! The sequence numbers of ingested rows: one after another, settled at the publication.
+//! The sequence numbers of ingested rows: consecutive, assigned at publication.
 
 use crate::support::{Contents, OpKind, STORE, SimFs, contents, tiny_on};
 use sidebloom::{Compression, Db};
@@ -13,7 +13,7 @@ fn rows(thread: u32, round: u32, count: u32) -> impl Iterator<Item = Row> {
         .map(move |key| Ok((format!("key{key:03}/{thread}").into_bytes(), round.to_string().into_bytes())))
 }
 
-/// The number that the next operation will have, as the newest log says.
+/// The number of the next operation, according to the newest log.
 fn next_seq(fs: &SimFs) -> u64 {
     let mut next = 0;
     fs.visit(STORE, |path, bytes| {
@@ -53,7 +53,7 @@ fn numbers_advance_by_one_for_each_of_many_concurrent_ingests() {
     assert!(db.verify().unwrap().is_ok());
 }
 
-/// Rows whose keys come one by one, while `beside` writes and ingests.
+/// Ingests rows whose keys come one by one, while `beside` writes and ingests.
 fn ingest_beside(db: &Db, beside: impl Fn(u32) + Send + 'static) {
     db.ingest(rows(9, 0, 400).zip(0..).map(move |(row, n)| {
         beside(n);

@@ -75,8 +75,7 @@ fn rows_that_cannot_be_taken_leave_the_store_as_it_was() {
         assert!(is_empty(&db));
         assert_eq!(fs.files(), files, "no segment is left");
     }
-    // The order is checked at every boundary between two segments, too, where the segment's writer has no
-    // previous key.
+    // The order is also checked between two segments, where the segment's writer has no previous key.
     let three_segments = 1200;
     {
         let other = tiny_on(&SimFs::new()).open(STORE).unwrap();
@@ -132,7 +131,7 @@ fn rows_that_use_the_store_while_they_come_do_not_deadlock() {
     assert_eq!(db.iter().count().unwrap(), ROWS as u64);
 }
 
-/// The rows are in no log. What notices that a manifest has lost them is the log that begins behind them.
+/// The rows are in no log. If the manifest has lost them, the log that begins after them reveals it.
 #[test]
 fn i4_a_manifest_from_before_the_rows_is_an_error_and_not_an_empty_store() {
     let manifest = std::path::Path::new(STORE).join("MANIFEST");

@@ -11,7 +11,7 @@ const MEMORY: u64 = 4096;
 
 type Row = (Vec<u8>, Vec<u8>);
 
-/// Rows in a random order, many keys more than once; and some that are empty.
+/// Rows in a random order, many keys more than once; some rows are empty.
 fn rows(count: u32, seed: u64) -> Vec<Row> {
     let mut rng = Rng::new(seed);
     let key = |rng: &mut Rng| match rng.below(50) {
@@ -32,7 +32,7 @@ fn left(fs: &SimFs, ending: &str) -> Vec<PathBuf> {
 
 #[test]
 fn i12_of_each_key_the_last_row_counts_however_many_runs_the_rows_need() {
-    // In memory; a few runs; so many that runs are merged into a second tier.
+    // In memory; a few runs; enough runs to be merged into a second tier.
     for (count, most, least) in [(1, 0, 0), (40, 0, 0), (800, 63, 3), (9000, u64::MAX, 130)] {
         let fs = SimFs::new();
         let db = tiny_on(&fs).memtable_bytes(MEMORY).open(STORE).unwrap();
@@ -44,7 +44,7 @@ fn i12_of_each_key_the_last_row_counts_however_many_runs_the_rows_need() {
             let is_temporary = moment.path.extension().is_some_and(|ending| ending == "obsolete");
             match moment.kind {
                 OpKind::Create if is_temporary => _ = counting.fetch_add(1, Relaxed),
-                OpKind::Rename if is_temporary => _ = counting.fetch_sub(1, Relaxed), // It is published.
+                OpKind::Rename if is_temporary => _ = counting.fetch_sub(1, Relaxed), // Published.
                 _ => {}
             }
         });
@@ -84,7 +84,7 @@ fn rows_that_cannot_be_taken_leave_the_store_as_it_was() {
     assert!(contents(&db).len() > 100);
 }
 
-/// The next open removes what is left of the runs, and no repair takes them for segments of the store.
+/// The next opening removes leftover runs, and no repair takes them for segments of the store.
 #[test]
 fn i4_a_crash_at_any_write_leaves_all_rows_or_none_and_no_temporary_file() {
     let rows = rows(700, 5);

@@ -1,4 +1,4 @@
-//! `Db::ingest` into a store with rows, beside writers, snapshots, compactions and other ingests.
+//! `Db::ingest` into a store with rows, concurrent with writers, snapshots, compactions and other ingests.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, contents, fill_deep, promptly, tiny_on,
@@ -87,8 +87,7 @@ fn no_rows_write_nothing() {
     assert_eq!(fs.writes(), writes);
 }
 
-/// The rows have a number of their own before these writes come. In an empty store it is the next one, so
-/// they are written again.
+/// The rows get their number before these writes; in an empty store it is the next, so they are rewritten.
 #[test]
 fn writes_that_come_between_the_rows_are_older_than_all_of_them() {
     for (is_empty, flush) in [(true, false), (true, true), (false, false), (false, true)] {
@@ -150,8 +149,8 @@ fn an_ingest_within_an_ingest_is_published_first() {
     }
 }
 
-/// Two keys always change together. A walk that saw half of an ingest, or rows under older ones, would find
-/// two values.
+/// Two keys always change together. An iterator that saw half of an ingest, or rows under older ones, would
+/// find two values.
 #[test]
 fn i10_ingests_beside_writers_and_compactions_lose_and_mix_nothing() {
     for threads in [2, 3, 8] {
@@ -223,8 +222,8 @@ fn i10_ingests_beside_writers_and_compactions_lose_and_mix_nothing() {
     }
 }
 
-/// A crash at any write leaves all rows of the ingest or none, and everything that was written before.
-/// An operation must not be lost to an ingest that it did not overlap, nor the other way round.
+/// A crash at any write leaves all rows of the ingest or none, and everything written before. An operation
+/// must not be lost to an ingest that it did not overlap, nor the other way round.
 #[test]
 fn i4_a_crash_at_any_write_leaves_all_rows_or_none_and_all_older_ones() {
     let fill = |fs: &SimFs| -> Result<Db> {
@@ -329,7 +328,7 @@ fn i5_each_failed_operation_of_an_ingest_leaves_all_rows_or_none() {
             fs.fail(Fault::once(kind, nth));
             let result = db.ingest_unsorted(ok(rows((50..300).rev(), "ingested")));
             if fs.faults_left() > 0 {
-                break; // It has no such operation.
+                break; // No such operation.
             }
             failures += u64::from(result.is_err());
             let with_rows = {

@@ -1,4 +1,4 @@
-//! I13: a store writes only where it was opened, wherever that is moved, and only while its lock holds.
+//! I13: a store writes only where it was opened, wherever that is moved, and only while it holds its lock.
 
 use crate::support::{
     Contents, Fault, OpKind, STORE, Sequence, SimFs, assert_holds, contents, fast_dir, tiny, tiny_on,
@@ -22,7 +22,7 @@ fn put(db: &Db, key: &str) -> Result<(), Error> {
 fn assert_stopped(db: &Db, lost: Result<(), Error>) {
     match lost.unwrap_err() {
         Error::LockLost { path } => assert!(path.ends_with("LOCK")),
-        // A background thread has found out first.
+        // A background thread found out first.
         Error::Poisoned { cause } => assert!(cause.contains("LOCK was removed or replaced"), "{cause}"),
         other => panic!("{other}"),
     }
@@ -97,7 +97,7 @@ fn i13_two_stores_in_one_directory_never_both_write_it() {
     }
 }
 
-/// A writer goes on where its directory is moved, although a checkpoint takes its place.
+/// A writer continues in its moved directory, although a checkpoint takes its place.
 #[test]
 fn i13_a_writer_goes_on_where_its_directory_is_moved() {
     let dir = fast_dir();
@@ -173,7 +173,7 @@ fn i13_a_moved_directory_on_a_simulated_disk_takes_its_writer_with_it() {
     assert_holds(&tiny_on(&fs).open(STORE).unwrap(), &sequence.after(40));
 }
 
-/// A passing fault of the disk while a writer looks at its lock file.
+/// A transient disk fault while a writer checks its lock file.
 #[test]
 fn i13_one_failed_look_at_the_lock_file_does_not_stop_a_writer() {
     let fs = SimFs::new();

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 const FOREIGN: &[u8] = b"somebody else's rows";
 
-/// Files of somebody else under the names that the store takes next.
+/// Foreign files under the names that the store uses next.
 fn occupy(fs: &SimFs, db: &Db, ending: &str) -> Vec<PathBuf> {
     let numbers = fs.files().iter().filter_map(|path| path.file_stem()?.to_str()?.parse().ok()).max();
     let first: u64 = numbers.unwrap_or(0);

@@ -1,5 +1,5 @@
-//! What stands in the place of a file and is no regular file is an error at once: whoever opens a pipe waits
-//! for its other end.
+//! Anything but a regular file in place of a store's file is an error at once: opening a pipe would wait for
+//! its other end.
 
 use crate::support::{assert_holds, fast_dir, fill_deep, promptly, tiny};
 use rustix::fs::{CWD, FileType, Mode, mknodat};
@@ -9,7 +9,7 @@ use std::os::unix::fs::symlink;
 use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 
-/// Puts something else in the place of a file.
+/// Replaces a file by something else.
 type Replace = fn(&Path);
 
 const KINDS: [(Replace, &str); 3] = [

@@ -24,7 +24,7 @@ fn check(db: &Db, key_hash: KeyHash) {
     assert!(after.filter_negatives - before.filter_negatives > u64::from(KEYS) / 2, "the filters answer");
 }
 
-/// A store keeps the hash that it was created with, also through a repair without a manifest.
+/// A store keeps its key hash for life, even through a repair without a manifest.
 #[test]
 fn a_store_keeps_the_hash_it_was_created_with_also_through_a_repair() {
     for [created, other] in [[KeyHash::Xxh3, KeyHash::SipHash13], [KeyHash::SipHash13, KeyHash::Xxh3]] {

@@ -41,7 +41,7 @@ fn assert_modes(dir: &Path, files: u32, dirs: u32) {
     }
 }
 
-/// Every file that a store creates, early and late, has the mode that was chosen.
+/// Every file that a store creates, early and late, has the chosen mode.
 #[test]
 fn every_file_that_a_store_creates_has_the_mode_that_was_chosen() {
     for (files, dirs) in [(0o600, 0o700), (0o640, 0o750), (0o666, 0o777)] {
@@ -52,7 +52,7 @@ fn every_file_that_a_store_creates_has_the_mode_that_was_chosen() {
             fill_deep(&db, 1);
             db.rebuild_filters(FilterPolicy::bits_per_key(5.0)).unwrap();
             (1..=20).for_each(|i| db.write(Sequence(1).batch(i)).unwrap());
-            drop(db); // So that no file goes meanwhile.
+            drop(db); // So that no file disappears.
             assert_modes(&dir.path().join("above"), files, dirs);
         }
         let db = tiny().mode(files).open(&store).unwrap();

@@ -33,13 +33,12 @@ fn open(path: &Path, options: Options) -> Db {
     options.max_open_files(BUDGET).open(path).unwrap()
 }
 
-/// A store of a thousand segments keeps no more files open than it is told.
+/// A store of a thousand segments keeps no more files open than allowed.
 #[test]
 fn i12_a_store_of_a_thousand_segments_opens_as_few_files_as_it_is_told() {
     let dir = fast_dir();
     fill(dir.path());
-    // Without filters to verify, the background opens no segments, so only this thread's descriptors are
-    // counted.
+    // Without filters, the background opens no segments, so only this thread's descriptors count.
     let db = open(dir.path(), tiny().read_only(true).filter_policy(FilterPolicy::OFF));
     for n in (0..ROWS).rev().step_by(7) {
         let (key, value) = row(n);
@@ -90,7 +89,7 @@ fn readers_in_many_threads_share_a_few_files() {
     assert!(db.verify().unwrap().is_ok());
 }
 
-/// A segment that went missing is refused at opening, and one that was cut at its first read.
+/// A missing segment is refused at opening, and a truncated one at its first read.
 #[test]
 fn a_missing_segment_is_refused_at_opening_and_a_cut_one_when_read() {
     let dir = fast_dir();

@@ -1,5 +1,4 @@
-//! Cursors: every seek and step lands where a sorted map says, whatever the rows lie in and whatever goes on
-//! beside it.
+//! Cursors: every seek and step lands where a sorted map says, whatever happens concurrently.
 
 use crate::support::{Contents, Rng, STORE, SimFs, contents, damage_of, fast_dir, fill_deep, sized, tiny_on};
 use sidebloom::{Batch, Compression, Cursor, Db, Options};
@@ -26,7 +25,7 @@ fn value(rng: &mut Rng) -> Vec<u8> {
     (0..len.div_ceil(8)).flat_map(|_| rng.next().to_le_bytes()).collect()
 }
 
-/// Writes a few hundred rows and tombstones, to the model too.
+/// Writes a few hundred rows and tombstones, also to the model.
 fn write(db: &Db, model: &mut Contents, rng: &mut Rng) {
     let mut batch = Batch::new();
     for _ in 0..200 + rng.below(300) {
@@ -52,7 +51,7 @@ fn options(rng: &mut Rng) -> Options {
         .compression(Compression::None)
 }
 
-/// A cursor, with where the model says that it is.
+/// A cursor, and its position according to the model.
 struct Checked<'a> {
     cursor: Cursor,
     model: &'a Contents,
@@ -127,7 +126,7 @@ fn a_cursor_moves_as_in_a_sorted_map_over_memtables_and_many_runs() {
     }
 }
 
-/// A cursor stays in its moment while writes, flushes and compactions go on.
+/// A cursor shows its moment during writes, flushes and compactions.
 #[test]
 fn i7_a_cursor_stays_in_its_moment_through_writes_and_compactions() {
     let (dir, mut rng, mut model) = (fast_dir(), Rng::new(5), Contents::new());
@@ -160,7 +159,7 @@ fn i7_a_cursor_stays_in_its_moment_through_writes_and_compactions() {
     }
 }
 
-/// The key that a walk in the model meets first.
+/// The first key of a walk in the model.
 fn beside(expected: &Contents, key: &[u8], back: bool) -> Option<(Vec<u8>, Vec<u8>)> {
     let row = if back {
         expected.range((Unbounded, Included(key.to_vec()))).next_back()

@@ -41,7 +41,7 @@ fn finished(threads: &[(&'static str, JoinHandle<()>)]) -> Vec<&'static str> {
     threads.iter().filter(|(_, thread)| thread.is_finished()).map(|(name, _)| *name).collect()
 }
 
-/// Reads go on while a compaction, then a syncing writer, then a flush are stuck on the disk.
+/// Reads succeed while a compaction, then a syncing writer, then a flush are stuck on the disk.
 #[test]
 fn i7_reads_go_on_while_a_compaction_a_writer_or_a_flush_is_stuck() {
     for kind in [OpKind::Append, OpKind::Sync, OpKind::Create, OpKind::SyncDir] {
@@ -93,7 +93,7 @@ fn i7_reads_go_on_while_a_compaction_a_writer_or_a_flush_is_stuck() {
 fn i7_reads_go_on_while_writers_are_stalled_because_no_flush_gets_through() {
     let fs = SimFs::new();
     let db = filled(&fs);
-    let held = fs.hold(OpKind::Rename); // Every flush ends with one, the log has none.
+    let held = fs.hold(OpKind::Rename); // Every flush ends with a rename, the log has none.
     let writer = db.clone();
     let stalled =
         spawn(move || (0..500u32).for_each(|i| writer.put(format!("late{i:03}"), [0; 100]).unwrap()));

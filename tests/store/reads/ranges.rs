@@ -20,7 +20,7 @@ fn quiet() -> Options {
     Options::new().filter_policy(FilterPolicy::OFF).compression(Compression::None)
 }
 
-/// A range opens no segment that its bounds exclude, nor one before it gets there.
+/// A range opens no segment that its bounds exclude, nor one before reaching it.
 #[test]
 fn a_range_opens_no_segment_outside_its_bounds_nor_one_too_early() {
     let dir = fast_dir();
@@ -68,7 +68,7 @@ fn a_short_range_is_cached_and_a_long_one_evicts_nothing() {
     assert!(first > 0);
     (0..3).for_each(|_| assert_eq!(short(&db), 50));
     assert_eq!(reads(&db), first, "the second time, everything is in the cache");
-    // The walk is long before it comes near the cached rows: it begins behind them.
+    // The walk is long before it gets near the cached rows: it begins after them.
     assert_eq!(db.range(key(2000)..).count().unwrap(), 2000);
     assert!(reads(&db) > first);
 }

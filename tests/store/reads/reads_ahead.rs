@@ -1,11 +1,10 @@
-//! Reads that are started before anybody waits for them: those of several keys, and those of filters after an
-//! opening.
+//! Reads started before anybody waits for them: blocks for several keys, and filters after an opening.
 
 use crate::support::{STORE, SimFs, eventually, tiny_on};
 use sidebloom::Compression;
 use std::path::PathBuf;
 
-/// `multi_get` asks for the blocks of all its keys once, and for none that is cached.
+/// `multi_get` requests the blocks of all its keys once, and no cached ones.
 #[test]
 fn multi_get_asks_for_all_its_blocks_once_and_for_none_that_is_cached() {
     let fs = SimFs::new();
@@ -21,12 +20,12 @@ fn multi_get_asks_for_all_its_blocks_once_and_for_none_that_is_cached() {
     let expected: Vec<_> = keys.iter().map(|key| db.get(key).unwrap()).collect();
     drop(db);
     let db = options().open(STORE).unwrap();
-    db.get(key(4_999)).unwrap().unwrap(); // Opens a segment, and no other one.
+    db.get(key(4_999)).unwrap().unwrap(); // Opens a single segment.
     assert_eq!(db.multi_get(&keys).unwrap(), expected);
     fs.take_advised("segment");
     assert_eq!(db.multi_get(&keys).unwrap(), expected);
     assert_eq!(fs.take_advised("segment"), 0, "all is cached");
-    // Other blocks, of segments that are open by now.
+    // Other blocks, of segments that are now open.
     let others: Vec<String> = (25..5_000).step_by(50).map(key).collect();
     db.multi_get(&others).unwrap().iter().for_each(|found| assert!(found.is_some()));
     let first = fs.take_advised("segment");

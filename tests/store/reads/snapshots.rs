@@ -40,7 +40,7 @@ fn a_snapshot_shows_its_moment_through_everything_the_store_does() {
     }
     drop(db);
     snapshots.iter().for_each(|(snapshot, then)| assert_shows(snapshot, then));
-    // The next opening removes files that snapshots still read; files that they have open stay readable.
+    // The next opening removes files that snapshots still read; open files stay readable.
     let db = tiny().open(dir.path()).unwrap();
     db.compact().unwrap();
     snapshots.iter().for_each(|(snapshot, then)| assert_shows(snapshot, then));
@@ -89,8 +89,8 @@ fn values_outlive_the_store_that_they_were_read_from() {
     assert_eq!(walk.count().unwrap(), 2);
 }
 
-/// A snapshot that is out of descriptors says so, and not that a file is missing. What a snapshot still reads
-/// has another name by then. Looking for both names must not hide why the second one cannot be opened.
+/// A snapshot that is out of descriptors says so, and not that a file is missing. Its files have been renamed
+/// by then. Looking for both names must not hide why the second one cannot be opened.
 #[test]
 fn a_snapshot_out_of_descriptors_says_so_and_not_that_a_file_is_missing() {
     let fs = SimFs::new();

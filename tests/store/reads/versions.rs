@@ -12,8 +12,8 @@ fn walk_back(snapshot: &Snapshot) -> Contents {
     snapshot.iter().rev().map(|kv| kv.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
-/// A walk over many versions in a memtable sees the newest of each, wherever its chunks end.
-/// A memtable's cursor copies entries in chunks. A chunk must not end between two versions of one key.
+/// Iterating over many versions in a memtable shows the newest of each, wherever its chunks end. A memtable's
+/// cursor copies entries in chunks. A chunk must not end between two versions of one key.
 #[test]
 fn a_walk_over_many_versions_in_a_memtable_sees_the_newest_of_each() {
     for seed in 0..sized(4, 30) {

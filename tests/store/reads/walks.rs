@@ -1,4 +1,4 @@
-//! All ways to walk a range agree: owned and lent rows and keys, row by row and over many, from both ends.
+//! All ways to iterate agree: owned and lent rows and keys, row by row and in bulk, from both ends.
 
 use crate::support::fast_dir;
 use fastrand::Rng;
@@ -36,8 +36,8 @@ fn write(
     db.write(batch).unwrap();
 }
 
-/// A store with blocks of a few rows, and from one run of several segments to several runs beneath a
-/// memtable, with tombstones in all but the deepest.
+/// A store with blocks of a few rows, with one run of several segments up to several runs below a memtable,
+/// and tombstones in all but the deepest.
 fn store(dir: &std::path::Path, runs: u32, rng: &mut Rng) -> (Db, Vec<Row>) {
     let options = Options::new()
         .segment_bytes(16 << 10)
@@ -46,7 +46,7 @@ fn store(dir: &std::path::Path, runs: u32, rng: &mut Rng) -> (Db, Vec<Row>) {
         .compression(Compression::None);
     let db = options.open(dir).unwrap();
     let mut model = BTreeMap::new();
-    // Every other hundred keys are not in the deepest run, so that other runs lead there.
+    // Every other hundred keys are missing from the deepest run, so that other runs lead there.
     let deepest = (0..KEYS).filter(|n| runs == 1 || n / 100 % 2 == 0);
     write(&db, &mut model, deepest, 0, rng);
     db.compact().unwrap();
@@ -95,7 +95,7 @@ impl Walk {
 }
 
 impl Walk {
-    /// Consumes the walk by one of the methods that do.
+    /// Consumes the iterator by one of the consuming methods.
     fn check_rest(self, mut left: VecDeque<Row>, rng: &mut Rng) {
         let (count, last) = (left.len(), left.pop_back());
         let key = last.as_ref().map(|row| row.0.clone());
@@ -113,7 +113,7 @@ impl Walk {
     }
 }
 
-/// What `nth` and `nth_back` of a standard iterator return.
+/// The results of `nth` and `nth_back` of a standard iterator.
 fn expected(left: &mut VecDeque<Row>, n: usize, back: bool) -> Option<Row> {
     for _ in 0..n {
         _ = if back { left.pop_back()? } else { left.pop_front()? };

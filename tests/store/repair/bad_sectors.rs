@@ -1,5 +1,4 @@
-//! Repair on a disk with unreadable sectors: everything readable comes back, and the report says what is
-//! lost.
+//! Repair on a disk with bad sectors: everything readable comes back, and the report says what is lost.
 
 use crate::support::{
     Contents, Crash, Fault, OpKind, Rng, STORE, SimFs, assert_holds, contents, fill_deep, tiny_on,
@@ -91,7 +90,7 @@ fn lengths_of_enormous_files_are_added_up_without_an_overflow() {
     for name in ["900000.wal", "900001.wal"] {
         fs.write(log.with_file_name(name), fs.read(&log).unwrap());
     }
-    // Three of these lengths are more than 64 bits hold.
+    // Three of these lengths exceed 64 bits.
     for log in fs.files().into_iter().filter(|path| path.extension().is_some_and(|e| e == "wal")) {
         fs.lengthen(log, u64::MAX >> 1);
     }

@@ -127,7 +127,7 @@ fn a_repair_without_manifest_keeps_deleted_what_a_snapshot_still_shows() {
     }
 }
 
-/// A repair without a manifest, after a kill within a compaction, does not bring back what was deleted.
+/// A repair without a manifest, after a kill during a compaction, does not bring back what was deleted.
 #[test]
 fn a_repair_after_a_kill_in_a_compaction_brings_no_deleted_key_back() {
     for seed in 0..5 {

@@ -196,7 +196,7 @@ fn a_damaged_segment_is_set_aside_and_what_is_readable_comes_back() {
             let report = repair(&copy).unwrap();
             assert!(report.rebuilt, "{report:?}");
             assert_eq!(damaged.exists(), at.is_some());
-            // Without the manifest, a missing file goes unnoticed.
+            // Without the manifest, a missing file is not noticed.
             assert_eq!(report.set_aside.len(), usize::from(keep_manifest || at.is_some()), "{report:?}");
             let whole: Contents = parts.iter().flatten().map(|(k, v)| (k.clone(), v.clone())).collect();
             let mut expected = whole.clone();
@@ -282,16 +282,15 @@ fn what_is_no_store_is_not_repaired_and_what_is_open_is_locked() {
     repair(dir.path().join("store")).unwrap();
 }
 
-/// Without a manifest all segments are in level 0 with interleaved ages, so the first one with a key need not
-/// have its newest value. Read-only, so that no compaction sorts level 0 out before the reads.
+/// Without a manifest, all segments are in level 0 with interleaved ages, so the first one with a key need
+/// not have its newest value. Read-only, so that no compaction sorts level 0 before the reads.
 #[test]
 fn a_get_in_a_level_0_of_any_age_finds_the_newest_value_not_the_first() {
     for seed in 0..sized(2, 6) {
         let dir = fast_dir();
         let db = open(dir.path());
         let mut expected = fill_deep(&db, seed);
-        // A value that changes between compactions of other keys: newer entries in segments that are
-        // otherwise older.
+        // A value that changes between compactions of other keys: newer entries in otherwise older segments.
         for round in 0..40u32 {
             let key = format!("key{:05}", round % 7 * 400).into_bytes();
             db.put(&key, round.to_be_bytes()).unwrap();
@@ -317,8 +316,8 @@ fn damage_last_record(fs: &SimFs) {
     fs.write(&log, bytes);
 }
 
-/// A flush right after a repair that lost the end of a log leaves a store that opens.
-/// The number after the lost operations is in the log alone: a flush takes it over into the manifest.
+/// A flush right after a repair that lost the end of a log leaves a store that opens. Only the log has the
+/// number after the lost operations: a flush copies it into the manifest.
 #[test]
 fn a_flush_after_a_repair_that_lost_a_logs_end_leaves_a_store_that_opens() {
     let fs = SimFs::new();
@@ -334,7 +333,7 @@ fn a_flush_after_a_repair_that_lost_a_logs_end_leaves_a_store_that_opens() {
     assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count().unwrap(), 19);
 }
 
-/// An ingestion that failed has taken a sequence number that no operation has.
+/// A failed ingestion has taken a sequence number that no operation has.
 #[test]
 fn a_number_that_the_log_leaves_out_is_no_lost_operation() {
     let fs = SimFs::new();
@@ -356,8 +355,8 @@ fn only(fs: &SimFs, ending: &str) -> PathBuf {
     path
 }
 
-/// A lost log brings no deleted key back from a segment that was to be removed. A process killed between the
-/// publication of a compaction and the removal of its inputs leaves a sound manifest and old segments.
+/// A lost log brings no deleted key back from an obsolete segment. A process killed between the publication
+/// of a compaction and the removal of its inputs leaves a sound manifest and old segments.
 #[test]
 fn a_lost_log_brings_no_deleted_key_back_from_an_obsolete_segment() {
     let store = |later_writes: u64| {

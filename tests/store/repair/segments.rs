@@ -53,8 +53,7 @@ fn open(fs: &SimFs) -> Db {
     tiny_on(fs).open(STORE).unwrap()
 }
 
-/// Repairs the store. Checks that what came back is right, that every loss was reported, and that the store
-/// works.
+/// Repairs the store. Checks that all rows are right, losses were reported, and the store works.
 #[track_caller]
 fn assert_repaired(fs: &SimFs, path: &Path, expected: &Contents) -> RepairReport {
     let damaged = fs.read(path).unwrap();
@@ -192,7 +191,7 @@ fn of_a_segment_that_is_cut_short_the_rows_before_the_cut_come_back() {
     }
 }
 
-/// A segment in quarantine is salvaged, and returns to a level where it is in order.
+/// A quarantined segment is salvaged, and returns to a level where it is in order.
 #[test]
 fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_in_order() {
     let (fs, path, mut expected) = one_segment(Compression::None);
@@ -223,7 +222,7 @@ fn a_segment_in_quarantine_is_salvaged_and_returns_to_a_level_in_order() {
 }
 
 /// Segments that return from quarantine neither hide newer rows nor bring back deleted ones. Segments with
-/// bad sectors go to quarantine and stay there while the store takes writes and compacts around them, until
+/// bad sectors are quarantined and stay so while the store takes writes and compacts around them, until
 /// repair finds them readable.
 #[test]
 fn segments_back_from_quarantine_bring_no_old_or_deleted_row_back() {
@@ -284,7 +283,7 @@ fn damage_in_a_segment_of_any_level_costs_the_rows_of_its_block_only() {
     for (round, path) in segments.iter().step_by((segments.len() / 12).max(1)).enumerate() {
         let mut rng = Rng::new(round as u64);
         let len = sound.read(path).unwrap().len();
-        // Every third time in the last fields of the footer, which include its version.
+        // Every third time in the footer's last fields, which include its version.
         let from = if round % 3 == 1 { len - 16 } else { 0 };
         let at = from + rng.below((len - from) as u64) as usize;
         let fs = with_damage(&sound, path, &[at]);

@@ -31,7 +31,7 @@ fn batch(writer: u64, n: u64) -> Batch {
     batch
 }
 
-/// The number of the writer's batch that these values come from. They must all come from one batch.
+/// The number of the writer's batch that these values come from. All must come from one batch.
 #[track_caller]
 fn whole_batch(values: &[Option<u64>]) -> u64 {
     let n = values.iter().flatten().max().copied().unwrap_or(0);
@@ -59,7 +59,7 @@ fn by_multi_get(db: &Db, writer: u64) -> u64 {
     whole_batch(&values.iter().map(|value| value.as_deref().map(version)).collect::<Vec<_>>())
 }
 
-/// Readers see whole batches in order, and snapshots that stand still, while everything moves.
+/// Readers see whole batches in order, and snapshots do not change, whatever happens.
 #[test]
 fn readers_see_whole_batches_in_order_and_snapshots_stand_still() {
     let dir = fast_dir();
@@ -159,7 +159,7 @@ fn a_single_key_never_goes_back() {
     });
 }
 
-/// An iterator shows the moment at which it was made, although compactions replace every segment under it.
+/// An iterator shows the moment when it was created, although compactions replace every segment under it.
 #[test]
 fn an_iterator_shows_the_moment_it_was_made_through_compactions() {
     let dir = fast_dir();
@@ -184,7 +184,7 @@ fn an_iterator_shows_the_moment_it_was_made_through_compactions() {
     assert!(forwards.next().is_none() && backwards.next_back().is_none());
 }
 
-/// Handles that are dropped in any order lose nothing, and the last one closes the store.
+/// Handles dropped in any order lose nothing, and the last one closes the store.
 #[test]
 fn handles_dropped_in_any_order_lose_nothing_and_the_last_one_closes() {
     for seed in 0..30 {
@@ -223,5 +223,5 @@ fn a_compaction_that_closing_cuts_short_changes_nothing() {
         assert_eq!(rows.len(), 24_000, "round {round}");
         assert!(rows.iter().all(|(_, value)| **value == [round; 20]), "round {round}");
     }
-    assert!(cut_short > 0, "closing always came behind the compaction");
+    assert!(cut_short > 0, "closing always came after the compaction");
 }

@@ -1,5 +1,5 @@
-//! Random operations against a `BTreeMap`, with memtables and segments so small that flushes and compactions
-//! never rest. A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone.
+//! Random operations against a `BTreeMap`, with memtables and segments small enough for constant flushes and
+//! compactions. A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone.
 //! `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 20.
 
 use crate::support::sized;
@@ -167,8 +167,7 @@ fn write_batch(db: &Db, model: &mut Model, rng: &mut Rng) {
     db.write(batch).unwrap();
 }
 
-/// A range to delete: short ones mostly, so that the store does not stay empty. Keys within it leave the
-/// model.
+/// A range to delete: mostly a short one, so that the store does not stay empty. Keys in it leave the model.
 fn range(model: &mut Model, rng: &mut Rng) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
     let (mut lower, mut upper) = (bound(rng), bound(rng));
     if rng.u32(0..8) > 0 {
@@ -218,7 +217,7 @@ fn read_some(db: &Db, model: &Model, rng: &mut Rng) {
     assert_eq!(many.iter().map(|value| value.as_deref()).collect::<Vec<_>>(), expected);
 }
 
-/// A cursor that seeks and steps in both directions, beside the map.
+/// A cursor that seeks and steps in both directions, compared with the map.
 fn seek_some(snapshot: &Snapshot, model: &Model, rng: &mut Rng) {
     let mut cursor = snapshot.cursor();
     for _ in 0..rng.usize(1..6) {

@@ -1,5 +1,4 @@
-//! A panic in a thread of the store or in the caller's code leaves no thread waiting and no lock or file
-//! behind.
+//! A panic in a thread of the store or in the caller's code leaves no thread waiting, and no lock or file.
 
 use crate::support::{Errno, Fault, OpKind, STORE, SimFs, promptly, tiny_on};
 use sidebloom::{Db, Durability, Error, FilterPolicy, Result};
@@ -104,7 +103,7 @@ fn a_panic_in_the_callers_own_code_leaves_the_store_as_it_was() {
     });
 }
 
-/// Without `AssertUnwindSafe`: the handle says by its type that it may be used afterwards.
+/// Without `AssertUnwindSafe`: by its type, the handle may be used afterwards.
 #[test]
 fn a_panic_in_the_rows_of_an_ingest_changes_nothing_and_the_store_goes_on() {
     let dir = tempfile::tempdir().unwrap();

@@ -27,7 +27,7 @@ fn a_checkpoint_succeeds_while_a_compaction_replaces_its_segments() {
     assert!(copy.verify().unwrap().is_ok());
 }
 
-/// A listing may lack a name that is replaced meanwhile.
+/// A listing may lack a name that is being replaced.
 #[test]
 fn a_store_is_known_while_its_writer_replaces_the_manifest() {
     let fs = SimFs::new();
@@ -49,8 +49,7 @@ fn a_store_is_known_while_its_writer_replaces_the_manifest() {
     assert_eq!(copy.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
-/// A thread that could not read a segment requests its quarantine while a compaction that could read it is
-/// being published.
+/// A thread that failed to read a segment requests its quarantine while a compaction of it is published.
 #[test]
 fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
     let fs = SimFs::new();
@@ -86,7 +85,7 @@ fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
 }
 
 /// If the quarantine of a damaged segment cannot be recorded because the disk is full, the segment is not
-/// reread without a pause.
+/// reread without pause.
 #[test]
 fn a_quarantine_that_cannot_be_recorded_is_tried_again_after_a_pause() {
     let fs = SimFs::new();

@@ -1,5 +1,5 @@
-//! After a clean close, opening a store writes nothing. Its first write does what a recovery has to do, and
-//! may fail or crash on the way.
+//! After a clean close, opening a store writes nothing. Its first write does the work of a recovery, and may
+//! fail or crash during it.
 
 use crate::support::{
     Crash, Errno, Fault, OpKind, STORE, Sequence, SimFs, fast_dir, fill_deep, fingerprints, tiny, tiny_on,
@@ -9,7 +9,7 @@ use std::path::PathBuf;
 
 const BATCHES: u64 = 5;
 
-/// A store that was closed cleanly, with segments and with batches in its log.
+/// A cleanly closed store, with segments and with batches in its log.
 fn closed(sequence: Sequence) -> SimFs {
     let fs = SimFs::new();
     let db = tiny_on(&fs).open(STORE).unwrap();
@@ -89,7 +89,7 @@ fn i4_a_crash_at_any_operation_of_the_first_write_loses_nothing() {
                 let found = sequence.prefix_of(&reopened);
                 let least = BATCHES + u64::from(written.is_ok());
                 assert!((least..=BATCHES + 1).contains(&found), "stop {stop}, {crash:?}:\n{}", fs.log());
-                // What a reader has seen persists, also if the next opening writes nothing.
+                // What a reader has seen persists, even if the next opening writes nothing.
                 let again = after.crash(Crash::Power, stop);
                 drop(reopened);
                 assert_eq!(sequence.prefix_of(&tiny_on(&again).open(STORE).unwrap()), found);
@@ -104,7 +104,7 @@ fn i4_a_crash_at_any_operation_of_the_first_write_loses_nothing() {
     }
 }
 
-/// A first write that lacks space or descriptors fails alone, and leaves nothing behind.
+/// A first write that lacks space or descriptors fails alone, and leaves no files.
 #[test]
 fn i5_a_first_write_without_space_or_descriptors_fails_alone() {
     use OpKind::{Append, Create, Open, Rename, Sync};
@@ -117,7 +117,7 @@ fn i5_a_first_write_without_space_or_descriptors_fails_alone() {
             let (sequence, what) = (Sequence(after), format!("{kind:?}, {errno:?}, {after}, {times}"));
             let fs = closed(sequence);
             let db = tiny_on(&fs).open(STORE).unwrap();
-            let only = (kind == Open).then_some("MANIFEST"); // Others are opened by reads.
+            let only = (kind == Open).then_some("MANIFEST"); // Reads open the others.
             fs.fail(Fault { times, only, ..Fault::once(kind, after) }.with(errno));
             let write = || db.write_with(sequence.batch(BATCHES + 1), Durability::Sync);
             let mut attempts = 1;

@@ -17,11 +17,11 @@ fn batch(key: &str) -> Batch {
 fn write(db: &Db, key: &'static str, durability: Durability) -> JoinHandle<Result<()>> {
     let db = db.clone();
     let writer = std::thread::spawn(move || db.write_with(batch(key), durability));
-    std::thread::sleep(Duration::from_millis(30)); // So that the next one queues up behind it.
+    std::thread::sleep(Duration::from_millis(30)); // So that the next one queues after it.
     writer
 }
 
-/// A store in which one writer waits for its sync while these writers queue behind it as the next group.
+/// A store in which one writer waits for its sync while these writers queue as the next group.
 fn queued(group: &[(&'static str, Durability)], fault: Option<Fault>) -> (SimFs, Db, Vec<Result<()>>) {
     let fs = SimFs::new();
     let db = tiny_on(&fs).memtable_bytes(1 << 20).background_threads(3).open(STORE).unwrap();

@@ -1,4 +1,4 @@
-//! Mistakes that range tombstones have had.
+//! Past bugs of range tombstones.
 
 use crate::support::{Contents, assert_holds, contents, fast_dir, fill_deep, promptly, tiny};
 use sidebloom::{Db, MAX_KEY_BYTES};
@@ -20,8 +20,7 @@ fn i9_a_range_behind_the_last_entry_of_a_compaction_stays() {
         let mut keys = expected.keys();
         (keys.next().unwrap().clone(), keys.nth(expected.len() / 2).unwrap().clone())
     };
-    // The only entry of the memtable lies before the range, so the compaction's last output ends with the
-    // range.
+    // The only entry of the memtable lies before the range, so the last output ends with the range.
     db.put(&first, b"new").unwrap();
     db.delete_range(middle.clone()..).unwrap();
     expected.insert(first, b"new".to_vec());
@@ -41,7 +40,7 @@ fn i9_a_range_behind_the_last_entry_of_a_compaction_stays() {
 #[test]
 fn a_range_that_begins_at_a_key_larger_than_a_segment_is_compacted() {
     let (_dir, db, mut expected) = deep();
-    // Each range begins with a key of the largest size, and goes on for many keys of that size.
+    // Each range begins with a key of the largest size, and covers many keys of that size.
     for letter in [b'b', b'k'] {
         let from = vec![letter; MAX_KEY_BYTES];
         db.put(&from, b"deleted").unwrap();

@@ -1,5 +1,5 @@
-//! Range tombstones, as far as the random model does not single them out (I9 extended: no filter hides one,
-//! and nothing they hide comes back).
+//! Range tombstones, where the random model does not test them specifically (I9 extended: no filter hides
+//! one, and nothing they hide comes back).
 
 use crate::support::{Crash, STORE, SimFs, assert_holds, contents, eventually, fast_dir, tiny, tiny_on};
 use sidebloom::{Batch, Db, Error, FilterPolicy, Options, repair};
@@ -159,7 +159,7 @@ fn many_ranges_without_keys_are_divided_among_disjoint_segments() {
     assert_eq!(levels.iter().map(|level| (level.keys, level.range_tombstones)).max(), Some((1, 0)));
 }
 
-/// A crash after a sync keeps the deletion, and one before it keeps all or nothing.
+/// A crash after a sync keeps the deletion, and a crash before it keeps all or nothing.
 #[test]
 fn i4_a_crash_keeps_a_synced_deletion_and_all_or_nothing_of_another() {
     for seed in 0..20 {
@@ -260,7 +260,7 @@ fn walks_pass_a_deleted_range_without_reading_it_but_for_newer_rows() {
     db.put(key(3000), "newer, in the memtable").unwrap();
     db.put(key(3001), "newer, in the memtable").unwrap();
     let left: Vec<String> = (0..10).chain([3000, 3001]).chain(4990..5000).map(key).collect();
-    let pinned = db.snapshot(); // Whatever compactions do now, this is the store to walk.
+    let pinned = db.snapshot(); // Whatever compactions do now, iterate over this state.
     let walk = |reverse: bool| {
         let reads = db.stats().block_reads;
         let text = |row: sidebloom::Result<_>| {

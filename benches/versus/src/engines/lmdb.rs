@@ -26,8 +26,8 @@ impl LmdbEngine {
     pub fn open(dir: &Path, settings: &BenchSettings) -> Result<Self> {
         let row = (settings.key_bytes + settings.value_bytes + 64) as usize;
         let map_bytes = (1 << 30) + row * settings.num as usize * 8;
-        // SAFETY: no other process opens this directory meanwhile, and a benchmark can afford to lose the
-        // store in a power failure (NOSYNC).
+        // SAFETY: no other process opens this directory at the same time, and a benchmark can afford to lose
+        // the store in a power failure (NOSYNC).
         let env = unsafe {
             let mut options = EnvOpenOptions::new();
             // In limited memory, read-ahead evicts pages that are in use.

@@ -8,7 +8,7 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
-/// A durable commit every so often: only that frees old pages, and without it the file keeps growing.
+/// Commits between durable ones: only a durable commit frees old pages, or the file grows.
 const DURABLE_EVERY: u64 = 8192;
 
 /// An open store.

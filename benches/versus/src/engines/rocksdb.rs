@@ -1,5 +1,4 @@
-//! RocksDB with its defaults (the baseline), with its Bloom or Ribbon filter, or with a filter policy of
-//! sidebloom's plug-in.
+//! RocksDB with its defaults (the baseline), its Bloom or Ribbon filter, or a policy of sidebloom's plug-in.
 
 use crate::engine::{Engine, EngineFacts, EngineKind};
 use crate::error::Result;
@@ -71,7 +70,7 @@ pub fn write_all(db: &DB, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
     Ok(db.write(batch)?)
 }
 
-/// Writes every table again, those of the last level too.
+/// Rewrites every table, including those of the last level.
 pub fn compact_all(db: &DB) -> Result<()> {
     let mut force = CompactOptions::default();
     force.set_bottommost_level_compaction(BottommostLevelCompaction::Force);
@@ -108,7 +107,7 @@ pub fn table_options(rocks: &RocksSettings, cache_bytes: usize) -> BlockBasedOpt
     table
 }
 
-/// Sets what all stores share.
+/// Sets options shared by all stores.
 pub fn set_common(options: &mut Options, memtable_bytes: u64) {
     options.create_if_missing(true);
     options.set_max_open_files(-1);
@@ -117,7 +116,7 @@ pub fn set_common(options: &mut Options, memtable_bytes: u64) {
     options.set_max_background_jobs(2);
 }
 
-/// Lets no compaction change the sorted runs.
+/// Keeps compactions from changing the sorted runs.
 pub fn keep_runs(options: &mut Options) {
     options.set_disable_auto_compactions(true);
     options.set_level_zero_slowdown_writes_trigger(1000);
@@ -155,18 +154,16 @@ fn options(kind: EngineKind, settings: &BenchSettings) -> Result<Options> {
     Ok(options)
 }
 
-/// What the filters of a store take.
+/// Memory of a store's filters.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct RocksTables {
     /// Keys in all tables.
     pub entries: u64,
     /// Size of all filters in the files, in bytes.
     pub filter_bytes: u64,
-    /// Size of the filters that were put in the block cache, in bytes; `None` if the store was opened without
-    /// statistics.
+    /// Size of the filters put in the block cache, in bytes; `None` without statistics.
     pub cached_filter_bytes: Option<u64>,
-    /// Memory of open tables beside the block cache, in bytes: all filters and indexes, unless they live in
-    /// the cache.
+    /// Memory of open tables outside the block cache: all filters and indexes not in the cache, in bytes.
     pub readers_bytes: u64,
 }
 
@@ -191,7 +188,7 @@ impl RocksEngine {
         self.options.get_statistics().is_some().then(|| self.options.get_ticker_count(ticker))
     }
 
-    /// What the filters take.
+    /// Memory of the filters.
     pub fn tables(&self) -> Result<RocksTables> {
         let text = self.db.property_value("rocksdb.aggregated-table-properties")?.unwrap_or_default();
         let missing = |name: &str| format!("RocksDB's table properties without {name}: {text}");
@@ -204,7 +201,7 @@ impl RocksEngine {
         })
     }
 
-    /// Writes every table again, those of the last level too.
+    /// Rewrites every table, including those of the last level.
     pub fn compact_all(&self) -> Result<()> {
         compact_all(&self.db)?;
         self.finish_compactions()

@@ -97,7 +97,7 @@ impl Engine for SidebloomEngine {
         Ok(self.0.warm()?)
     }
 
-    /// [`finish_compactions`](Engine::finish_compactions) has waited for compactions. A later one would show
+    /// [`finish_compactions`](Engine::finish_compactions) has waited for compactions; a later one would show
     /// as bytes written.
     fn busy(&self) -> bool {
         false

@@ -1,4 +1,4 @@
-//! What every filter of the comparison can do.
+//! The interface of every filter in the comparison.
 
 use crate::error::Result;
 
@@ -10,7 +10,7 @@ pub trait Filter {
     /// The size of its bits.
     fn bytes(&self) -> usize;
 
-    /// A copy in memory of its own.
+    /// A copy with its own memory.
     fn copy(&self) -> Result<Box<dyn Filter>>;
 
     /// The hash to probe for a key: the key itself, unless the filter hashes it first. Not timed.
@@ -21,8 +21,7 @@ pub trait Filter {
     /// False only for an absent key.
     fn may_contain(&self, prepared: u64) -> bool;
 
-    /// How many of these keys may be present, by the filter's fastest way to probe many; `None` if it has
-    /// none.
+    /// How many of these keys may be present, by the filter's fastest batch probe; `None` if it has none.
     fn batched(&self, _keys: &[u64], _prepared: &[u64]) -> Option<usize> {
         None
     }

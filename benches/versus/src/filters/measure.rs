@@ -1,5 +1,4 @@
-//! Measures one filter: its size, its false-positive rate, and the time of its build, its misses and its
-//! hits.
+//! Measures one filter: size, false-positive rate, and the times of its build, misses and hits.
 
 use super::contestants::BuildFn;
 use super::filter::{BATCH_KEYS, Filter};
@@ -9,21 +8,20 @@ use crate::results::FilterResult;
 use std::hint::black_box;
 use std::time::Duration;
 
-/// Each time is the best of this many, except that a build of more than `LONG_BUILD` is timed once.
+/// Each time is the best of this many, but a build longer than `LONG_BUILD` is timed once.
 const REPEATS: usize = 5;
 const LONG_BUILD: Duration = Duration::from_millis(500);
 
-/// With this many false positives, the standard error of their rate is 3 %: the inverse of the square root of
-/// their number.
+/// With this many false positives, the standard error of their rate is 3 %, one over the square root.
 const ENOUGH_FALSE_POSITIVES: u64 = 1112;
 /// Absent keys whose false positives are counted at once.
 const COUNTED_KEYS: u64 = 1 << 16;
 
-/// How much to ask of each filter.
+/// Amounts of work for each filter.
 pub struct Effort {
     /// Timed queries for absent keys, and as many for present keys.
     pub queries: u64,
-    /// Upper limit of the untimed queries for absent keys, which a low false-positive rate needs.
+    /// Maximum untimed queries for absent keys, which a low false-positive rate needs.
     pub extra_queries: u64,
     /// Memory to fill with copies of a filter.
     pub crowd_bytes: u64,
@@ -70,9 +68,9 @@ impl Effort {
         })
     }
 
-    /// The false-positive rate and the number of absent keys it was counted over. Of the first `queries`
-    /// keys, `wrong` were false positives; further keys are asked until there are enough false positives for
-    /// a standard error of 3 %.
+    /// The false-positive rate and the number of absent keys queried for it. `wrong` of the first `queries`
+    /// keys were false positives; more keys are queried until there are enough false positives for a standard
+    /// error of 3 %.
     fn false_positive_rate(&self, filter: &dyn Filter, mut wrong: u64) -> (f64, u64) {
         let mut asked = self.queries;
         while wrong < ENOUGH_FALSE_POSITIVES && asked < self.queries + self.extra_queries {
@@ -84,7 +82,7 @@ impl Effort {
     }
 
     /// Nanoseconds per query, single and batched, with copies of the filter filling `crowd_bytes`. Each query
-    /// or batch goes to a random copy. The copies give the same answers, but share no cache lines.
+    /// or batch picks a random copy. The copies give the same answers, but share no cache lines.
     fn in_a_crowd(&self, filter: &dyn Filter, misses: &Queries) -> Result<(Option<f64>, Option<f64>)> {
         // A quarter is enough, because each query is many times slower.
         let quarter = (misses.prepared.len() / 4).max(BATCH_KEYS);
@@ -105,7 +103,7 @@ impl Effort {
     }
 }
 
-/// Keys to ask a filter for, and what it probes for each.
+/// Keys to query, and what a filter probes for each.
 struct Queries {
     keys: Vec<u64>,
     prepared: Vec<u64>,

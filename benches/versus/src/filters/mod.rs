@@ -34,8 +34,8 @@ pub struct Args {
     /// Keys in a filter, separated by commas; by default, one size that fits in L2 and one that does not
     #[arg(long, value_name = "N", value_delimiter = ',', default_values_t = [100_000, 10_000_000], value_parser = clap::value_parser!(u64).range(1000..=2_000_000_000))]
     keys: Vec<u64>,
-    /// Memory to fill with copies of the largest filter, like the filters of a large store; each query goes
-    /// to one of them
+    /// Memory to fill with copies of the largest filter, like the filters of a large store; each query picks
+    /// a random copy
     #[arg(long, value_name = "MIB", default_value_t = 1024, value_parser = clap::value_parser!(u64).range(1..=1 << 20))]
     crowd_mib: u64,
     /// Timed queries for absent keys, and as many for present keys

@@ -62,7 +62,7 @@ impl<const R: usize> Filter for HomogeneousRibbon<R> {
     }
 }
 
-/// Asks in batches and counts the keys that may be present.
+/// Probes in batches and counts the keys that may be present.
 fn counted(keys: &[u64], ask: impl Fn(&[u64], &mut [bool])) -> usize {
     let mut found = [false; BATCH_KEYS];
     let mut asked = |keys: &[u64]| {

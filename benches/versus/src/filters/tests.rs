@@ -1,4 +1,4 @@
-//! What is measured of every filter, and of made-up filters.
+//! Tests of the measurements, on every filter and on fake ones.
 
 use super::contestants::{BuildFn, contestants};
 use super::filter::Filter;
@@ -9,7 +9,7 @@ use std::collections::HashSet;
 
 const EFFORT: Effort = Effort { queries: 4000, extra_queries: 2_000_000, crowd_bytes: 1 << 16 };
 
-/// Knows its keys, takes one in `wrong` absent keys for present, and in batches loses those above `batched`.
+/// Knows its keys, passes one in `wrong` absent keys, and in batches loses keys above `batched`.
 #[derive(Clone)]
 struct MadeUp {
     keys: HashSet<u64>,
@@ -48,7 +48,7 @@ fn every_filter_is_measured_on_misses_and_hits() {
         assert!(one.probe_ns > 0.0 && one.hit_ns > Some(0.0), "{one:?}");
         assert_eq!(one.batched_ns.is_some(), one.batched_hit_ns.is_some(), "{one:?}");
         assert!(one.crowded_ns.is_some(), "{one:?}");
-        // No filter is smaller than the bound, but with few false positives it may seem to be.
+        // No filter is smaller than the bound, but with few false positives it may seem so.
         assert!(one.over_bound.is_none_or(|times| (0.9..3.0).contains(&times)), "{one:?}");
         let rows = rows(std::slice::from_ref(&one));
         assert_eq!(rows[0].len(), rows[1].len());

@@ -1,4 +1,4 @@
-//! What the filters of a store answer: "maybe" for every key that is there, and seldom for others.
+//! The answers of a store's filters: "maybe" for every key that is present, and seldom for others.
 
 use crate::engine::Engine;
 use crate::engines::rocksdb::RocksEngine;
@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 /// The answers of all filters to lookups of missing keys.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct FilterAnswers {
-    /// Lookups. Each asks the filter of every table whose range has the key.
+    /// Lookups. Each probes the filter of every table whose range has the key.
     pub lookups: u64,
     /// "Maybe", though no key was there (RocksDB's `bloom.filter.full.positive`).
     pub false_positives: u64,
@@ -26,18 +26,18 @@ impl FilterAnswers {
         (probes > 0).then(|| self.false_positives as f64 / probes as f64)
     }
 
-    /// Relative standard error of the rate: false positives are independent of each other.
+    /// Relative standard error of the rate: false positives are independent.
     pub fn relative_error(&self) -> Option<f64> {
         (self.false_positives > 0).then(|| 1.0 / (self.false_positives as f64).sqrt())
     }
 
-    /// Filters asked per lookup.
+    /// Filters probed per lookup.
     pub fn probes_per_lookup(&self) -> f64 {
         (self.false_positives + self.negatives) as f64 / self.lookups.max(1) as f64
     }
 }
 
-/// Looks up missing keys, and counts what the filters answer to these alone.
+/// Looks up missing keys, and counts the filters' answers for these alone.
 pub fn for_missing(engine: &RocksEngine, settings: &BenchSettings, lookups: u64) -> Result<FilterAnswers> {
     let keys = KeyGenerator::new(settings.key_bytes as usize, settings.seed);
     let mut rng = SplitMix64::new(settings.seed ^ 0x616e_7377_6572);
@@ -61,8 +61,7 @@ pub fn for_missing(engine: &RocksEngine, settings: &BenchSettings, lookups: u64)
     })
 }
 
-/// Looks up every key that was written, in order, one half one by one and the other in batches, and returns
-/// how many are found.
+/// Looks up every written key in order, half of them in batches. Returns how many are found.
 pub fn found(engine: &RocksEngine, settings: &BenchSettings) -> Result<u64> {
     let keys = KeyGenerator::new(settings.key_bytes as usize, settings.seed);
     let mut batch = vec![Vec::new(); MULTI];

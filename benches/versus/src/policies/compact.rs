@@ -10,11 +10,11 @@ use crate::terminal::progress;
 
 impl Contest {
     /// Rewrites the first policy's store under each policy in turn, once per round. Reading, merging and
-    /// compressing are the same for all of them: compactions do not ask filters.
+    /// compressing cost the same for all: compactions do not probe filters.
     pub fn time_compactions(&mut self) -> Result<()> {
         let filters = self.filters();
         let Some(first) = filters.first() else { return Ok(()) };
-        // The first pass merges all runs into one. Later passes, which count, rewrite that one.
+        // The first pass merges all sorted runs into one. Later passes, which count, rewrite that one.
         progress("compacting");
         self.compact(first, first)?;
         for round in 0..self.record.rounds {

@@ -1,4 +1,4 @@
-//! A run of `versus policies`: a store for each policy, and the workers that ask it.
+//! An execution of `versus policies`: a store for each policy, and the workers that query it.
 
 use super::record::{PoliciesRecord, PolicyResult};
 use super::workloads::{ENGINE, LOAD, LOADED};
@@ -15,7 +15,7 @@ use crate::task::{WorkerOutcome, WorkerTask};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-/// A run in progress. Its stores are removed at its end, also after an error.
+/// An execution in progress. Its stores are removed at its end, also after an error.
 pub struct Contest {
     /// What has been measured so far.
     pub record: PoliciesRecord,
@@ -26,7 +26,7 @@ pub struct Contest {
 }
 
 impl Contest {
-    /// A run that has measured nothing yet.
+    /// An execution that has measured nothing yet.
     pub fn new(
         stores: &Path,
         policies: Vec<RocksFilter>,

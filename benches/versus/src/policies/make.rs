@@ -15,8 +15,7 @@ use std::path::Path;
 /// Keys per batch.
 const BATCH: usize = 100;
 
-/// Makes a store, with settings that leave [`RUNS`] sorted runs as they are: keys in random order, in
-/// batches.
+/// Makes a store whose settings preserve [`RUNS`] sorted runs: keys in random order, in batches.
 pub fn make(dir: &Path, settings: &BenchSettings) -> Result<()> {
     let [last, upper, top] = runs(settings.num);
     let engine = RocksEngine::open(ENGINE, dir, settings, false)?;

@@ -1,10 +1,10 @@
-//! `versus policies`: parity filters as a filter policy of RocksDB, against RocksDB's own filters, each in a
-//! store of its own.
+//! `versus policies`: parity filters as a filter policy of RocksDB, against RocksDB's own filters, each in
+//! its own store.
 //!
 //! 1. Time loads, and discard their stores: RocksDB leaves a different number of sorted runs after each load,
 //!    whatever the filter.
 //! 2. Make a store for each policy, all with the same sorted runs.
-//! 3. Read every key in every store: filters must not hide any. Count the filters' answers for missing keys,
+//! 3. Read every key in every store: no filter may hide one. Count the filters' answers for missing keys,
 //!    with statistics.
 //! 4. Time lookups without statistics, in interleaved rounds, each in a new process.
 //! 5. Rewrite one store under each policy in turn, to see what building the filters costs.
@@ -30,8 +30,8 @@ use workloads::ENGINE;
 
 /// File of the results, in the output directory.
 const POLICIES_FILE: &str = "policies.json";
-/// Lookups that count a filter's answers: a rate of 0.1 % is known to 2 % with the three tables that a lookup
-/// probes in a default run.
+/// Lookups that count a filter's answers: with the three tables probed per lookup by default, a rate of 0.1 %
+/// is known to 2 %.
 const PROBES: u64 = 1_000_000;
 const QUICK_PROBES: u64 = 100_000;
 

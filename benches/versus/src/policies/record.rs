@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 /// The results of `versus policies`.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PoliciesRecord {
-    /// When the run began.
+    /// When the measurement began.
     pub date: String,
     /// Its duration in seconds.
     pub seconds: f64,
@@ -27,7 +27,7 @@ pub struct PoliciesRecord {
     pub rounds: u64,
     /// Each policy, the baseline first.
     pub policies: Vec<PolicyResult>,
-    /// What a reader should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -38,9 +38,9 @@ pub struct PolicyResult {
     pub filter: RocksFilter,
     /// Its loads.
     pub loads: Vec<WorkerOutcome>,
-    /// What its filters take.
+    /// The memory of its filters.
     pub tables: RocksTables,
-    /// What its filters answer for missing keys.
+    /// The filters' answers for missing keys.
     pub answers: FilterAnswers,
     /// How many of the written keys are found.
     pub found_keys: u64,
@@ -122,7 +122,7 @@ impl PoliciesRecord {
         self.policies.iter().find(|policy| policy.filter == RocksFilter::Off)
     }
 
-    /// How much other processes disturbed the run; `None` if they hardly did.
+    /// How much other processes disturbed the measurement; `None` if they hardly did.
     pub fn disturbance(&self) -> Option<String> {
         let outcomes = self
             .policies

@@ -1,4 +1,4 @@
-//! What is measured of each policy: loads, the filters' answers, and lookups.
+//! The measurements of each policy: loads, the filters' answers, and lookups.
 
 use super::answers;
 use super::contest::Contest;
@@ -25,7 +25,7 @@ impl Contest {
         Ok(())
     }
 
-    /// Makes the stores that are read.
+    /// Makes the stores for reading.
     pub fn make_stores(&self) -> Result<()> {
         for filter in self.filters() {
             progress(&format!("store with {filter}"));

@@ -58,7 +58,7 @@ const FILTER_HEAD: &[&str] = &[
     "filters/lookup",
     "in files",
     "in the cache",
-    "beside the cache",
+    "outside the cache",
     "keys found",
 ];
 

@@ -1,4 +1,4 @@
-//! What is asked of which engine.
+//! The workloads, and their engine.
 
 use crate::engine::EngineKind;
 
@@ -12,9 +12,9 @@ pub const WORKLOADS: [&str; 4] = [MISSING, MULTI_MISSING, FOUND, COLD];
 pub const MISSING: &str = "readmissing";
 /// 32 missing keys at once.
 pub const MULTI_MISSING: &str = "multireadmissing";
-/// A key that is there.
+/// A present key.
 pub const FOUND: &str = "readrandom";
 /// A missing key, with the files out of the page cache.
 pub const COLD: &str = "readmissing-cold";
-/// The generation of the loaded values. It seeds the keys of a workload, so later ones count on from here.
+/// The generation of the loaded values. It seeds the keys of a workload, and later generations count from it.
 pub const LOADED: u64 = 1;

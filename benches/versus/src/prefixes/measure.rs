@@ -23,7 +23,7 @@ const BATCH: u64 = 10;
 /// Pages of a store in the page cache above which a cold round would measure memory.
 const CACHED_MAX: f64 = 0.01;
 
-/// A run in progress. Its stores are removed at its end, also after an error.
+/// An execution in progress. Its stores are removed at its end, also after an error.
 pub struct Comparison {
     /// What has been measured so far.
     pub record: PrefixesRecord,
@@ -33,7 +33,7 @@ pub struct Comparison {
 }
 
 impl Comparison {
-    /// A run whose stores go to subdirectories of `stores`.
+    /// An execution whose stores are in subdirectories of `stores`.
     pub fn new(record: PrefixesRecord, stores: &Path, rocks: RocksSettings) -> Result<Self> {
         let names = StoreKind::ALL.map(|kind| kind.directory().to_owned());
         let dirs = StoreDirs::none_there(stores, names)?;
@@ -45,7 +45,7 @@ impl Comparison {
         self.dirs.dir(kind.directory())
     }
 
-    /// Opens or creates a store, which makes no compaction by itself. `count` turns on RocksDB's statistics.
+    /// Opens or creates a store without automatic compactions. `count` turns on RocksDB's statistics.
     fn open_with(&self, kind: StoreKind, memtable_mib: u64, count: bool) -> Result<Box<dyn PrefixStore>> {
         let dir = self.directory(kind);
         Ok(if kind.is_ours() {
@@ -83,7 +83,7 @@ impl Comparison {
         Ok(())
     }
 
-    /// Finds every prefix that was written, and counts what absent ones cost.
+    /// Finds every written prefix, and counts what absent ones cost.
     pub fn count(&mut self) -> Result<()> {
         let PrefixSettings { prefixes, rows, reads, .. } = self.record.settings;
         for at in 0..self.record.stores.len() {
@@ -106,7 +106,7 @@ impl Comparison {
                 ));
             }
             let absent = self.count_absent(kind, store.as_ref())?;
-            // Without filters of prefixes, only a prefix that is outside of every table accesses no block.
+            // Without prefix filters, only a prefix outside every table accesses no block.
             if kind.has_prefixes() == (2 * absent.false_positives > reads) {
                 let blocks = absent.false_positives;
                 return Err(wrong(kind, &format!("{blocks} of {reads} absent prefixes accessed blocks")));
@@ -206,10 +206,10 @@ impl Comparison {
     }
 }
 
-/// What a pass asks a store.
+/// What a pass looks up.
 #[derive(Debug, Clone, Copy)]
 enum Question {
-    /// Whether a prefix has rows, by a walk of its own; none has.
+    /// Whether a prefix has rows, by its own iterator; none has.
     Absent,
     /// The same, by seeks of one iterator.
     AbsentByOneIterator,

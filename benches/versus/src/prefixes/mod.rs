@@ -1,12 +1,9 @@
-//! `versus prefixes`: lookups of prefixes that no key has, with RocksDB's prefix Bloom and with sidebloom's
-//! prefix filters.
+//! `versus prefixes`: lookups of absent prefixes, with RocksDB's prefix Bloom and sidebloom's prefix filters.
 //!
 //! 1. Load the same rows into each store, as the same sorted runs. All rows of a prefix are in one run.
-//! 2. Find every prefix with all of its rows in every store, and count what filters answer to absent
-//!    prefixes.
-//! 3. Time lookups in memory: rounds, each with the same questions to every store in turn.
-//! 4. Time absent prefixes from disk, in rounds: each store is opened again, and its blocks are out of the
-//!    page cache.
+//! 2. Find every prefix and all of its rows in every store, and count the answers for absent prefixes.
+//! 3. Time lookups in memory, in rounds, each with the same lookups in every store in turn.
+//! 4. Time absent prefixes from disk, in rounds: reopen each store, with its blocks out of the page cache.
 
 mod measure;
 mod record;

@@ -4,10 +4,10 @@ use super::store::StoreKind;
 use crate::machine::Machine;
 use serde::Serialize;
 
-/// The record of a run.
+/// The record of an execution.
 #[derive(Debug, Serialize)]
 pub struct PrefixesRecord {
-    /// When the run began.
+    /// When it began.
     pub date: String,
     /// The machine it ran on.
     pub machine: Machine,
@@ -17,7 +17,7 @@ pub struct PrefixesRecord {
     pub settings: PrefixSettings,
     /// Each store.
     pub stores: Vec<StoreResult>,
-    /// What readers of the results should know.
+    /// Notes for the reader.
     pub notes: Vec<String>,
 }
 
@@ -43,17 +43,17 @@ pub struct StoreResult {
     pub store: StoreKind,
     /// Size of its filters in bytes.
     pub filter_bytes: u64,
-    /// Prefixes that were written, and found with all of their rows.
+    /// Written prefixes, found with all of their rows.
     pub prefixes_found: u64,
     /// What lookups of absent prefixes cost, apart from time.
     pub absent: AbsentCounts,
-    /// Mean nanoseconds of a lookup in each round, in memory: a walk of an absent prefix.
+    /// Mean nanoseconds of a lookup in each round, in memory: an absent prefix, each with its own iterator.
     pub absent_ns: Vec<f64>,
     /// The same, by seeks of one iterator.
     pub one_iterator_ns: Vec<f64>,
     /// The same for a missing key whose prefix has rows.
     pub missing_key_ns: Vec<f64>,
-    /// Mean nanoseconds of a walk of an absent prefix in each round, from disk.
+    /// Mean nanoseconds of a lookup of an absent prefix in each round, from disk.
     pub cold_ns: Vec<f64>,
     /// Reads of the disk for each of these; empty if the kernel does not count them.
     pub cold_reads: Vec<f64>,

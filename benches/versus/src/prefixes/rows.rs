@@ -1,5 +1,4 @@
-//! The rows, and what is asked for: row `r` of prefix `p` has the key `p/r`, with two digits of `r`. Only
-//! even `r` are written.
+//! Rows and lookups: row `r` of prefix `p` has the key `p/r`, `r` in two digits. Even `r` are written.
 
 use crate::keys::{KeyGenerator, KeyPresence, MIN_KEY_BYTES, SplitMix64, ValueGenerator};
 
@@ -9,10 +8,10 @@ pub const PREFIX_BYTES: usize = MIN_KEY_BYTES;
 pub const KEY_BYTES: usize = PREFIX_BYTES + 3;
 /// Length of a value in bytes.
 pub const VALUE_BYTES: usize = 100;
-/// The most rows of a prefix: every second number of two digits.
+/// The most rows of a prefix: every second two-digit number.
 pub const ROWS_MAX: u64 = 50;
 
-/// Generates the rows of a run.
+/// Generates the rows of a store.
 pub struct RowGenerator {
     keys: KeyGenerator,
     values: ValueGenerator,
@@ -43,7 +42,7 @@ impl RowGenerator {
         prefix
     }
 
-    /// Every prefix that was written, in order.
+    /// Every written prefix, in order.
     pub fn present(&self) -> impl Iterator<Item = Vec<u8>> {
         self.keys.sorted(self.prefixes).into_iter().map(|rank| {
             let mut prefix = Vec::new();
@@ -52,7 +51,7 @@ impl RowGenerator {
         })
     }
 
-    /// Prefixes without rows, spread evenly among those that have some.
+    /// Prefixes without rows, spread evenly among prefixes with rows.
     pub fn absent(&self, count: u64, seed: u64) -> Vec<Vec<u8>> {
         let mut rng = SplitMix64::new(seed);
         (0..count).map(|_| self.prefix(rng.next() >> 2, KeyPresence::Missing)).collect()
@@ -81,7 +80,7 @@ mod tests {
     use super::*;
     use std::collections::BTreeSet;
 
-    /// Absent prefixes and missing keys have no row, and they lie among prefixes and keys that have some.
+    /// Absent prefixes and missing keys have no row, and lie among prefixes and keys that have some.
     #[test]
     fn absent_prefixes_and_missing_keys_lie_among_those_that_have_rows() {
         for rows in [1, 10, ROWS_MAX] {

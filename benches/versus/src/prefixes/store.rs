@@ -1,4 +1,4 @@
-//! What the comparison needs of a store, and the stores that it compares.
+//! The interface of the compared stores, and their list.
 
 use crate::error::Result;
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub trait PrefixStore {
     /// Reads filters and indexes into memory, unless opening the store has done so.
     fn warm(&self) -> Result<()>;
 
-    /// How many rows have the prefix, counted up to `most`, by a walk of its own.
+    /// How many rows have the prefix, counted up to `most`, with its own iterator.
     fn rows(&self, prefix: &[u8], most: u64) -> Result<u64>;
 
     /// How many of the prefixes have rows, by the seeks of one iterator.
@@ -35,8 +35,8 @@ pub trait PrefixStore {
     /// The shape of the store.
     fn facts(&self) -> Result<StoreFacts>;
 
-    /// Blocks that were read, or found in the cache, since the store was opened: data blocks, and in
-    /// sidebloom also index blocks. RocksDB counts if it was opened to.
+    /// Blocks read, or found in the cache, since the store was opened: data blocks, and in sidebloom also
+    /// index blocks. RocksDB counts only if opened with statistics.
     fn block_accesses(&self) -> u64;
 }
 
@@ -49,7 +49,7 @@ pub struct StoreFacts {
     pub filter_bytes: u64,
 }
 
-/// A store to compare. All are filters of the same engine, or of the same members.
+/// A store to compare. Filters of one engine, or filters of the same members, can be compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum StoreKind {
@@ -107,8 +107,7 @@ impl StoreKind {
         !matches!(self, StoreKind::RocksKeys | StoreKind::OursKeys)
     }
 
-    /// The store of the same engine whose filters have the keys of this one, and no prefixes; `None` if they
-    /// have no keys.
+    /// The same engine's store with the same keys in its filters, but no prefixes; `None` without keys.
     pub fn without_prefixes(self) -> Option<StoreKind> {
         match self {
             StoreKind::Rocks => Some(StoreKind::RocksKeys),

@@ -50,7 +50,7 @@ fn percent(x: f64) -> String {
     format!("{} %", number(x))
 }
 
-/// All charts that the results of a run have figures for.
+/// All charts for which there are figures.
 pub fn of_run(run: &BenchRecord) -> Result<Vec<String>> {
     let pictures = [
         against_missing(run, CacheState::Warm)?,
@@ -215,7 +215,7 @@ fn doubling(name: &'static str, first: u64, show: fn(f64) -> String) -> PlotAxis
     PlotAxis { name, log: false, show: Box::new(label) }
 }
 
-/// A figure of each engine by the number that the runs differ in.
+/// A figure of each engine by the number that the measurements differ in.
 fn along(
     title: &str,
     runs: &[BenchRecord],

@@ -1,5 +1,4 @@
-//! Line and bar charts as SVG. Text and axes inherit the color of the page, so that they are readable in
-//! light and dark mode.
+//! Line and bar charts as SVG. Text and axes have the page's color, readable in light and dark mode.
 
 use crate::error::Result;
 use plotters::prelude::*;
@@ -89,7 +88,7 @@ pub fn lines(title: &str, x: &PlotAxis, y: &PlotAxis, joined: bool, series: &[Pl
     Ok(in_current_color(&svg))
 }
 
-/// A bar chart with a number beside each bar. The longest bar fills the width.
+/// A bar chart with a number next to each bar. The longest bar fills the width.
 pub fn bars(title: &str, show: fn(f64) -> String, bars: &[(String, RGBColor, f64)]) -> Result<String> {
     const ROW: i32 = 30;
     let longest = bars.iter().map(|bar| bar.2).fold(f64::MIN_POSITIVE, f64::max);

@@ -1,4 +1,4 @@
-//! Charts and tables of made-up runs.
+//! Charts and tables of made-up results.
 
 use super::charts;
 use crate::engine::{EngineFacts, EngineKind};
@@ -93,8 +93,7 @@ fn sorted_runs_are_shown_by_level() {
 #[test]
 fn the_readme_names_sizes_wins_and_losses() {
     let run = run("", |kind, workload| {
-        // sidebloom is four times as fast as the next engine for missing keys, and half as fast as LMDB for
-        // present ones.
+        // sidebloom is four times as fast as the next on missing keys, half as fast as LMDB on present ones.
         let mean_ns = match (kind, workload) {
             (EngineKind::Sidebloom, "readmissing") => 100.0,
             (EngineKind::Lmdb, "readrandom") => 250.0,

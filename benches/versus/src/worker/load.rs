@@ -12,8 +12,7 @@ use std::time::Instant;
 const LOAD_BATCH: u64 = 100;
 
 impl TaskRunner {
-    /// Writes all keys in random order, in batches. Also returns the CPU nanoseconds that making keys and
-    /// values took.
+    /// Writes all keys in random order, in batches. Also returns the CPU nanoseconds of generating them.
     pub fn load(&self, engine: &dyn Engine) -> Result<(CallTiming, u64)> {
         let (num, generation) = (self.task.settings.num, self.task.generation);
         let mut latencies = hdrhistogram::Histogram::new_with_bounds(1, 3_600_000_000_000, 3)?;

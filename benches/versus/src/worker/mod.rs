@@ -26,10 +26,10 @@ pub fn main() -> Result<()> {
     Ok(())
 }
 
-/// The calls of a task, and what they did to the store.
+/// The calls of a task, and their effect on the store.
 struct MadeCalls {
     timing: CallTiming,
-    /// The rate of the writer beside them, if there was one.
+    /// The rate of the concurrent writer, if there was one.
     writer_puts_per_second: Option<f64>,
     /// Keys that they inserted.
     inserted: u64,
@@ -58,8 +58,8 @@ impl TaskRunner {
         let settings = if making_runs { &self.task.settings.for_making_runs() } else { &self.task.settings };
         let engine = engines::open(self.task.engine, dir, settings, kind == WorkloadKind::Count)?;
         let open = begin.elapsed();
-        // Readers need the state that they measure, and writers must not pay for what the workload before
-        // them did to the page cache.
+        // Readers need the state that they measure, and writers must not pay for the page cache that the
+        // previous workload left.
         if kind != WorkloadKind::Load && self.workload.store != StoreRole::Fresh {
             self.warm_up(engine.as_ref())?;
         }
@@ -100,14 +100,14 @@ impl TaskRunner {
         Ok(outcome)
     }
 
-    /// Runs the workload in a control group with a limit. This program's own tables are allocated before, and
+    /// Runs the workload in a control group with a limit. This program's own tables are allocated before and
     /// do not count.
     fn run_limited(&self, group: &Cgroup) -> Result<WorkerOutcome> {
         let (dir, settings) = (self.task.dir.as_path(), &self.task.settings);
         let mut warming =
             self.generator(WorkloadKind::Get { missing: 0 }, settings.num, settings.seed ^ 0x7761_726d);
         let mut asking = self.generator(self.workload.kind, settings.num, self.seed());
-        // A page that is already in the page cache is charged to the process that read it.
+        // A page in the page cache is charged to the process that read it first.
         let files = kernel::files(dir);
         kernel::drop_page_cache(&files)?;
         let mut rejected = self.why_still_cached(&files)?;

@@ -10,8 +10,7 @@ use crate::workload::{CacheState, StoreCall};
 use std::time::Instant;
 
 impl TaskRunner {
-    /// Times an opening with its first answers. The whole counts as one call, and its resources are those of
-    /// the call.
+    /// Times an opening with its first answers. Together they count as one call.
     pub fn opening(&self) -> Result<WorkerOutcome> {
         let (dir, settings) = (self.task.dir.as_path(), &self.task.settings);
         let mut generator = self.generator(self.workload.kind, settings.num, self.seed());

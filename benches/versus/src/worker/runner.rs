@@ -1,4 +1,4 @@
-//! What every way to run a task needs: the calls, the check of what they wrote, and the figures.
+//! Shared by all ways to run a task: the calls, the check of their effects, and the figures.
 
 use crate::engine::Engine;
 use crate::error::Result;
@@ -15,7 +15,7 @@ const QUANTILES: [f64; 24] = [
     0.995, 0.998, 0.999, 0.9999, 1.0,
 ];
 
-/// A task, its workload, and the keys and values that it asks for.
+/// A task, its workload, and their keys and values.
 pub struct TaskRunner {
     pub task: WorkerTask,
     pub workload: WorkloadSpec,
@@ -34,7 +34,7 @@ impl TaskRunner {
         })
     }
 
-    /// What makes the calls, and checks the answers.
+    /// Makes the calls, and checks the answers.
     pub fn driver<'a>(&'a self, engine: &'a dyn Engine) -> CallDriver<'a> {
         CallDriver { engine, keys: &self.keys, values: &self.values, generation: self.task.generation }
     }
@@ -45,7 +45,7 @@ impl TaskRunner {
         CallGenerator::new(kind, &self.keys, loaded, added, generation, SplitMix64::new(seed))
     }
 
-    /// The seed of the calls that count.
+    /// The seed of the timed calls.
     pub fn seed(&self) -> u64 {
         self.task.settings.seed ^ self.task.generation << 32
     }

@@ -8,13 +8,13 @@ use crate::keys::{KeyPresence, SplitMix64};
 use crate::workload::CacheState;
 use std::path::PathBuf;
 
-/// One get for so many bytes of a cache that cannot hold the store: two for each block of 4 KiB, as some find
-/// their block there already.
+/// One get for this many bytes of a cache that cannot hold the store: two for each block of 4 KiB, as some
+/// find their block there already.
 const WARM_BYTES_PER_GET: u64 = 2048;
 
 impl TaskRunner {
-    /// Reads filters and indexes into memory. For a warm run, also fills the engine's cache, and the page
-    /// cache with what does not fit.
+    /// Reads filters and indexes into memory. For a warm workload, also fills the engine's cache, and the
+    /// page cache with the rest.
     pub fn warm_up(&self, engine: &dyn Engine) -> Result<()> {
         engine.warm()?;
         if self.workload.cache != CacheState::Warm {
@@ -42,8 +42,8 @@ impl TaskRunner {
         Ok(())
     }
 
-    /// Drops the store from the page cache for a cold run. Returns why the store is not in the state that the
-    /// workload needs, if it is not.
+    /// Drops the store from the page cache for a cold workload. If the store is then not in the required
+    /// state, returns why.
     pub fn why_not_ready(&self, engine: &dyn Engine) -> Result<Option<String>> {
         if engine.busy() {
             return Ok(Some("a compaction was running".to_owned()));
@@ -57,7 +57,7 @@ impl TaskRunner {
         self.why_still_cached(&files)
     }
 
-    /// Why a cold run is rejected whose files stayed in the page cache.
+    /// Why a cold workload is rejected: its files stayed in the page cache.
     pub fn why_still_cached(&self, files: &[PathBuf]) -> Result<Option<String>> {
         if kernel::is_memory(&self.task.dir) {
             return Ok(Some("the store is in a memory-backed file system".to_owned()));
@@ -77,10 +77,10 @@ impl TaskRunner {
         }
         let from_disk = run.read_bytes > 4096 * (calls / 1000 + 16);
         (self.workload.cache == CacheState::Warm && from_disk)
-            .then(|| format!("a warm run read {} bytes from disk", run.read_bytes))
+            .then(|| format!("a warm workload read {} bytes from disk", run.read_bytes))
     }
 
-    /// Why the number of sorted runs is wrong, if the settings ask for a number and it is.
+    /// Why the number of sorted runs is wrong, if the settings give a number.
     pub fn why_wrong_runs(&self, facts: &EngineFacts) -> Option<String> {
         let (wanted, found) = (self.task.settings.runs, facts.runs()?);
         (wanted > 0 && found != wanted).then(|| format!("{found} sorted runs instead of {wanted}"))

@@ -1,4 +1,4 @@
-//! Calls from several threads: a writer beside a reader, or many threads with the same workload.
+//! Calls from several threads: a writer and a reader, or many threads with the same workload.
 
 use super::runner::TaskRunner;
 use crate::error::Result;
@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 impl TaskRunner {
-    /// Makes the calls from the workload's threads, which begin together. Each has its own random keys. The
-    /// mean is the time of all threads divided by all calls, so it includes making and checking them, a few
-    /// percent of a call.
+    /// Makes the calls in the workload's threads, which begin together. Each has its own random keys. The
+    /// mean is the time of all threads divided by all calls, so it includes generating and checking them, a
+    /// few percent of a call.
     pub fn on_threads(&self, driver: &CallDriver<'_>, calls: u64) -> Result<CallTiming> {
         let (threads, loaded) = (self.workload.threads, self.task.settings.num);
         let calls = (calls / threads).max(1);

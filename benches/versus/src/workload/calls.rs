@@ -59,7 +59,7 @@ pub struct CallGenerator<'a> {
 }
 
 impl<'a> CallGenerator<'a> {
-    /// Calls for a store with `loaded` keys and `added` more. All of them were written before `generation`.
+    /// Calls for a store with `loaded` keys and `added` more, all written before `generation`.
     pub fn new(
         kind: WorkloadKind,
         keys: &'a KeyGenerator,
@@ -169,7 +169,7 @@ impl<'a> CallGenerator<'a> {
     fn scan(&mut self, skip: usize, rows: usize) -> StoreCall {
         let random = self.rng.next();
         let at = self.sorted.partition_point(|&rank| rank < random);
-        // A call that skips rows begins early enough to find its rows.
+        // A call that skips rows starts early enough to find its rows.
         let at = if skip == 0 { at } else { at.min(self.sorted.len().saturating_sub(skip + rows)) };
         let from = self.sorted.get(at).map_or(random, |&rank| rank.min(random));
         let (mut loaded, mut added) =

@@ -50,7 +50,7 @@ pub enum CacheState {
     /// On disk: the page cache is dropped before.
     Cold,
     /// As much in memory as fits: the process is in a control group limited to
-    /// [`limit_bytes`](BenchSettings::limit_bytes), page cache included, and earlier calls have filled it.
+    /// [`limit_bytes`](BenchSettings::limit_bytes), page cache included, which earlier calls have filled.
     Limited,
 }
 
@@ -78,7 +78,7 @@ pub struct WorkloadSpec {
     pub store: StoreRole,
     /// Threads that make the calls.
     pub threads: u64,
-    /// Whether a full run has it by default.
+    /// Whether it is run by default (without --quick).
     pub standard: bool,
 }
 
@@ -151,7 +151,7 @@ pub const WORKLOADS: [WorkloadSpec; 44] = [
     warm("ycsb-f", WorkloadKind::Ycsb('f')),
 ];
 
-/// The names of all workloads, or of those that a full run has by default.
+/// The names of all workloads, or of the default ones (without --quick).
 pub fn names(only_standard: bool) -> Vec<String> {
     let wanted = WORKLOADS.iter().filter(|workload| workload.standard || !only_standard);
     wanted.map(|workload| workload.name.to_owned()).collect()

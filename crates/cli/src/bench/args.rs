@@ -8,15 +8,15 @@ use sidebloom::Compression;
 
 /// Measure workloads of db_bench and YCSB
 ///
-/// Runs the workloads in the given order, on a store in a temporary directory (or in the new directory that
-/// --db names, which is kept). If the first workload is not a fill, fillrandom runs before it; every further
-/// fill starts with an empty store.
+/// Runs the workloads in the given order, in a temporary directory, or in the new directory given with --db,
+/// which is kept. If the first workload is not a fill, fillrandom runs first. Each further fill starts with
+/// an empty store.
 ///
-/// Throughput and mean cover the whole run. Percentiles are of single calls (16 keys for multireadrandom,
-/// --batch puts for fills); runs with 100,000 or more calls per thread time 1 call in 16, since reading the
-/// clock takes about 25 ns. Disk reads are those of the device, for the whole machine (/proc/diskstats), so
-/// use a quiet one; disk bytes are those of this process (/proc/self/io). False positives are relative to the
-/// filter probes for absent keys.
+/// Throughput and mean cover the whole workload. Percentiles are of single calls (16 keys for
+/// multireadrandom, --batch puts for fills). From 100,000 calls per thread on, 1 call in 16 is timed, since
+/// reading the clock takes about 25 ns. Disk reads are counted by the device for the whole machine
+/// (/proc/diskstats), so use a quiet one; disk bytes are this process's (/proc/self/io). False positives are
+/// relative to the filter probes for absent keys.
 #[derive(clap::Args)]
 pub struct Args {
     /// Workloads, separated by commas or spaces

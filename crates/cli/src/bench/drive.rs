@@ -1,8 +1,7 @@
 //! Runs an operation many times on several threads, and times it.
 //!
 //! Throughput and the mean come from the whole loop. Reading the clock takes about 25 ns, a tenth of a fast
-//! lookup, so long runs time only one call in [`SAMPLED`]. Percentiles are of the timed calls and include the
-//! clock.
+//! lookup, so long workloads time one call in [`SAMPLED`]. Percentiles are of timed calls, clock included.
 
 use super::keys::{KeySpace, Rng, Values, mix};
 use crate::context::Failure;
@@ -14,20 +13,17 @@ use std::time::{Duration, Instant};
 
 /// Keys in a call of multireadrandom.
 pub const KEYS_PER_CALL: usize = 16;
-/// Long runs time one call in this many.
+/// Long workloads time one call in this many.
 const SAMPLED: u64 = 16;
-/// Calls per thread that make a run long.
+/// Calls per thread that make a workload long.
 const LONG_RUN: u64 = 100_000;
 /// Calls between two moves of the bar.
 const BAR_STEP: u64 = 4096;
 
 /// The state of one thread of a workload.
 pub struct Worker<'a> {
-    /// The store.
     pub db: &'a Db,
-    /// Its keys.
     pub keys: &'a KeySpace,
-    /// Its values.
     pub values: &'a Values,
     /// This thread's random numbers.
     pub rng: Rng,
@@ -39,13 +35,9 @@ pub struct Worker<'a> {
 
 /// Runs workloads on a store.
 pub struct Driver<'a> {
-    /// The store.
     pub db: &'a Db,
-    /// Its keys.
     pub keys: &'a KeySpace,
-    /// Its values.
     pub values: &'a Values,
-    /// Threads.
     pub threads: u64,
     /// Seed of all random choices.
     pub seed: u64,
@@ -53,7 +45,7 @@ pub struct Driver<'a> {
     pub bar: ProgressBar,
 }
 
-/// The timing of a run.
+/// The timing of a workload.
 pub struct Timing {
     /// Calls made.
     pub calls: u64,
@@ -108,8 +100,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Makes `calls` calls of `call`, which receives the number of the call and returns how many rows it
-    /// found or wrote.
+    /// Calls `call` `calls` times with the number of the call. It returns how many rows it found or wrote.
     pub fn run<F>(&self, calls: u64, call: F) -> Result<Timing, Failure>
     where
         F: Fn(&mut Worker<'_>, u64) -> sidebloom::Result<u64> + Sync,
@@ -137,7 +128,7 @@ impl<'a> Driver<'a> {
     }
 }
 
-/// One thread's part of a run.
+/// One thread's part of a workload.
 struct ThreadPart {
     begin: Instant,
     end: Instant,

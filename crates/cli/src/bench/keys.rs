@@ -1,10 +1,9 @@
-//! The keys and values of the workloads, generated in a few nanoseconds each, and the same for the same
-//! `--num` and `--seed`.
+//! The workloads' keys and values. Generated in a few nanoseconds each, from `--num` and `--seed` alone.
 //!
-//! The key space consists of `4 × num` slots of equal width, four per index: one holds a key that is loaded,
-//! one a key that is always absent, one a key that YCSB D and E insert. So absent keys lie between present
-//! keys everywhere, and have the same length. A key is its position in the key space as 16 hex digits,
-//! followed by digits derived from them up to the requested length.
+//! The key space has `4 × num` slots of equal width, four per index: one holds a loaded key, one a key that
+//! is always absent, one a key that YCSB D and E insert. So absent keys lie between present keys everywhere
+//! and have the same length. A key is its position in the key space as 16 hex digits, followed by digits
+//! derived from them up to the requested length.
 
 /// The kinds of keys of an index.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,8 +68,7 @@ impl KeySpace {
     }
 }
 
-/// A random-looking permutation of `0..num`: a bijection on the next power of two, iterated until the result
-/// is in range.
+/// A random permutation of `0..num`: a bijection on the next power of two, iterated until it is in range.
 #[derive(Debug, Clone, Copy)]
 struct Permutation {
     num: u64,
@@ -87,8 +85,7 @@ impl Permutation {
 
     #[inline]
     fn at(&self, i: u64) -> u64 {
-        // Addition, multiplication by an odd number and xor with the high half are each reversible on the
-        // masked bits.
+        // Addition, multiplication by an odd number and xor with the high half are each reversible mod 2^n.
         let mut x = i;
         loop {
             x = x.wrapping_add(self.offset).wrapping_mul(0x9e37_79b9_7f4a_7c15) & self.mask;
@@ -154,8 +151,7 @@ fn hex16(word: u64) -> [u8; 16] {
     digits
 }
 
-/// Eight hex digits at once: the nibbles are spread to a byte each, then those above 9 are moved up to the
-/// letters.
+/// Eight hex digits at once: spread the nibbles to a byte each, then move those above 9 up to the letters.
 #[inline]
 fn hex8(x: u64) -> u64 {
     let x = (x | x << 16) & 0x0000_ffff_0000_ffff;
@@ -185,7 +181,7 @@ impl Values {
         Values { pool, len }
     }
 
-    /// One of them.
+    /// One value.
     #[inline]
     pub fn pick(&self, random: u64) -> &[u8] {
         let start = (random as usize) & ((1 << 20) - 1);

@@ -46,7 +46,7 @@ pub fn many(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> 
     Ok(WorkloadResult::of_rows(timing, true))
 }
 
-/// Gets of present keys while a thread overwrites as fast as it can.
+/// Gets of present keys while another thread overwrites as fast as it can.
 pub fn while_writing(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
@@ -76,7 +76,7 @@ pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> 
     Ok(WorkloadResult::of_calls(timing, true))
 }
 
-/// Reads up to `limit` rows from a present key on. Returns their number.
+/// Reads up to `limit` rows, starting at a present key. Returns their number.
 #[inline]
 pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom::Result<u64> {
     worker.keys.write(index, KeyKind::Present, &mut worker.key);

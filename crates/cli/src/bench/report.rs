@@ -10,7 +10,7 @@ use sidebloom::Db;
 use std::io::Write;
 use std::time::Duration;
 
-/// The store's counters that a report needs: totals, or the difference over one run.
+/// The counters in a report: totals, or the difference over one workload.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub struct StoreCounters {
     filter_probes: u64,
@@ -49,7 +49,6 @@ impl StoreCounters {
         }
     }
 
-    /// The difference since `before`.
     pub fn since(self, before: &StoreCounters) -> StoreCounters {
         StoreCounters {
             filter_probes: self.filter_probes - before.filter_probes,
@@ -75,23 +74,23 @@ impl StoreCounters {
     }
 }
 
-/// What was measured around a run.
+/// What was measured around a workload.
 pub struct Observed {
     /// The workload's own result.
     pub result: WorkloadResult,
-    /// The store's counters over the run and the compactions after it.
+    /// The store's counters over the workload and the compactions after it.
     pub counters: StoreCounters,
-    /// Disk reads during the run.
+    /// Disk reads during the workload.
     pub disk: DiskReads,
-    /// After writes: from the end of the run until all compactions were done.
+    /// After writes: from the last write until all compactions were done.
     pub settle: Option<Duration>,
-    /// For cold runs: how the page cache was dropped before.
+    /// For cold workloads: how the page cache was dropped before.
     pub page_cache: Option<PageCache>,
     /// The sum of the false-positive rates of all runs after the workload.
     pub expected_false_positives: f64,
 }
 
-/// The figures of a run.
+/// The figures of a workload.
 #[derive(Serialize)]
 pub struct Report {
     workload: String,
@@ -109,7 +108,7 @@ pub struct Report {
     /// Bytes read by this process.
     disk_bytes_per_op: Option<f64>,
     page_cache: Option<PageCache>,
-    /// From the end of the run until all compactions were done.
+    /// From the last write until all compactions were done.
     settle_seconds: Option<f64>,
     write_amplification: Option<f64>,
     peak_memory_bytes: Option<u64>,

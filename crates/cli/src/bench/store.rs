@@ -11,7 +11,7 @@ use std::fs;
 pub struct Store<'a> {
     cx: &'a Context,
     args: &'a Args,
-    // Before the directory, so that it is closed before the directory is removed.
+    // Declared before the directory, so dropped (closed) before the directory is removed.
     db: Option<Db>,
     dir: WorkDir,
 }
@@ -53,7 +53,7 @@ impl<'a> Store<'a> {
         Ok(db)
     }
 
-    /// Starts over with an empty store; only in a directory that this benchmark created.
+    /// Starts over with an empty store. Call it only in a directory that this benchmark created.
     pub fn clear(&mut self) -> Result<(), Failure> {
         self.db = None;
         let path = self.dir.path();

@@ -25,7 +25,7 @@ pub enum Workload {
     /// Get present keys, 16 per call
     #[value(name = "multireadrandom")]
     MultiReadRandom,
-    /// Get present keys while another thread overwrites without pause
+    /// Get present keys while another thread overwrites nonstop
     #[value(name = "readwhilewriting")]
     ReadWhileWriting,
     /// Seek to a random key and read one row

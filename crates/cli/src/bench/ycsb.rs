@@ -1,5 +1,5 @@
-//! YCSB A to F (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010), and C with missing
-//! keys.
+//! YCSB A to F (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010); C also with
+//! missing keys.
 
 use super::drive::{Driver, Worker, WorkloadResult};
 use super::keys::KeyKind;
@@ -116,8 +116,7 @@ impl Inserts {
         Ok(1)
     }
 
-    /// The number of finished inserts. With several threads, an earlier insert may still be running; a reader
-    /// then misses it.
+    /// The number of finished inserts. A reader misses earlier inserts that other threads have not finished.
     fn finished(&self) -> u64 {
         self.finished.load(Ordering::Acquire)
     }

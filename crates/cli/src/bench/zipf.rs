@@ -4,13 +4,12 @@ use super::keys::Rng;
 
 /// YCSB's constant.
 const THETA: f64 = 0.99;
-/// Ranks drawn; longer runs reuse them.
+/// Ranks drawn; longer workloads reuse them.
 const DRAWS: u64 = 1 << 22;
 
 /// Ranks from 0 (the most popular) to below `n`.
 ///
-/// Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994: the generator that YCSB
-/// uses.
+/// YCSB's generator: Gray et al., "Quickly Generating Billion-Record Synthetic Databases", SIGMOD 1994.
 pub struct Zipf {
     ranks: Vec<u32>,
 }

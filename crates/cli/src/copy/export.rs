@@ -5,9 +5,9 @@ use crate::context::{Context, Failure, Outcome};
 
 /// Copy the store to a SlateDB on object storage
 ///
-/// The SlateDB must be empty, or missing: then it is created. Its SST files get parity filters, which
-/// programs use that open it with the policy of the crate sidebloom-slatedb; others read it without them.
-/// What an interrupted export has left has to be deleted before the next one.
+/// The SlateDB must be empty or missing; a missing one is created. Its SST files get parity filters, which
+/// programs use that open it with the policy of the crate sidebloom-slatedb; other programs ignore them.
+/// Before retrying an interrupted export, delete what it left.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -5,7 +5,7 @@ use crate::context::{Context, Failure, Outcome};
 
 /// Copy a SlateDB on object storage to the store
 ///
-/// The store must be empty, or missing: then it is created. All rows become visible at once, at the end.
+/// The store must be empty or missing; a missing one is created. All rows become visible at once, at the end.
 /// Expiry times are not copied.
 #[derive(clap::Args)]
 pub struct Args {
@@ -21,7 +21,7 @@ impl Args {
 
         let (store, path) = self.from.open()?;
         let report = run(async {
-            // Before the store is created. A reader creates no database.
+            // Before the store is created: a reader creates no database.
             let reader = slatedb::DbReader::builder(path, store).build().await?;
             let db = cx.open_to_write(true)?;
             let copy = Copy::start("importing");

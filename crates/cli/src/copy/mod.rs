@@ -11,9 +11,9 @@ use crate::context::Failure;
 /// Where the SlateDB is.
 #[derive(clap::Args)]
 pub struct Slate {
-    /// URL of the SlateDB, or of what it is in: s3://BUCKET/PATH, gs://, az://, file:///PATH. Credentials and
-    /// other options come from the environment: AWS_…, GOOGLE_…, AZURE_… (needs a build with the feature
-    /// slatedb)
+    /// URL of the SlateDB or of a directory above it: s3://BUCKET/PATH, gs://, az://, file:///PATH.
+    /// Credentials and other options come from the environment: AWS_…, GOOGLE_…, AZURE_… (needs a build with
+    /// the feature slatedb)
     #[arg(long = "slatedb", value_name = "URL")]
     url: String,
     /// Path of the SlateDB below the URL
@@ -23,7 +23,7 @@ pub struct Slate {
 
 #[cfg(not(feature = "slatedb"))]
 impl Slate {
-    /// Names what is missing.
+    /// Names the missing feature.
     fn refuse<T>(&self) -> Result<T, Failure> {
         Err(Failure::not_built_in("SlateDB", "slatedb"))
     }

@@ -1,4 +1,4 @@
-//! The object store that a URL names, and calls of SlateDB from blocking code.
+//! The object store that a URL names, and blocking calls of SlateDB.
 
 use super::Slate;
 use crate::context::Failure;
@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::Instant;
 use url::Url;
 
-/// What the names of options begin with. Others have short names as well (`TOKEN`, `REGION`), which may mean
-/// something else in the environment.
+/// Prefixes of option names. Options also have short names (`TOKEN`, `REGION`), which may mean something else
+/// in the environment.
 const OPTIONS: [&str; 3] = ["AWS_", "AZURE_", "GOOGLE_"];
 
 impl Slate {
-    /// The object store, and the path in it.
+    /// The object store, and the path within it.
     pub fn open(&self) -> Result<(Arc<dyn ObjectStore>, Path), Failure> {
         let refuse = |why: String| {
             Failure::message(format!("--slatedb {}: {}", show::url(&self.url), show::message(&why)))
@@ -37,7 +37,7 @@ impl Slate {
     }
 }
 
-/// Runs calls of SlateDB, to their end.
+/// Runs SlateDB calls to completion.
 pub fn run<T>(calls: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime
@@ -60,7 +60,7 @@ impl From<sidebloom_slatedb::Error> for Failure {
     }
 }
 
-/// Rows as they are copied, and the time that they take.
+/// Rows copied, and the time taken.
 pub struct Copy {
     bar: ProgressBar,
     start: Instant,

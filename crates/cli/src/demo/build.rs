@@ -21,7 +21,7 @@ pub struct BuiltStore {
     pub songs: u64,
     /// Seconds to write them.
     pub load_seconds: f64,
-    /// Further seconds until compaction was done.
+    /// Seconds from the last write until compaction was done.
     pub settle_seconds: f64,
     /// Size of the segments.
     pub data_bytes: u64,

@@ -21,7 +21,7 @@ pub struct LookedUp {
     block_reads: u64,
 }
 
-/// Looks up present songs and songs that were left out, spread over the alphabet.
+/// Looks up present songs, and songs left out, spread over the alphabet.
 pub fn look_up(dir: &Path, songs: &Songs) -> Result<Vec<LookedUp>, Failure> {
     let db = Options::new().block_cache_bytes(BLOCK_CACHE_BYTES).read_only(true).open(dir)?;
     db.warm()?;
@@ -46,7 +46,6 @@ impl LookedUp {
         Ok(LookedUp { key, year, ns, block_reads: db.stats().block_reads - blocks })
     }
 
-    /// The columns of its row.
     pub fn cells(&self) -> [String; 4] {
         let (mark, what) = match self.year {
             Some(year) => ('✓', year.to_string()),

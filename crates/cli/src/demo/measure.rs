@@ -12,15 +12,14 @@ use std::time::{Duration, Instant};
 
 /// The demo's block cache: small, so that lookups need filters or the disk.
 pub const BLOCK_CACHE_BYTES: u64 = 8 << 20;
-/// A measurement ends after this time, however many lookups it has made.
+/// A measurement ends at this time, however many lookups were made.
 const TIME_MAX: Duration = Duration::from_secs(4);
-/// The page cache is dropped again after this many lookups, since each lookup's reads make later ones
-/// cheaper.
+/// Lookups between two drops of the page cache, since each lookup's reads make later ones cheaper.
 pub const COLD_LOOKUPS: usize = 4000;
 /// Lookups between two checks of the clock.
 const CLOCK_EVERY: usize = 32;
 
-/// The cost of lookups of one kind, with filters on or off.
+/// The cost of one kind of lookup, with filters on or off.
 #[derive(Serialize)]
 pub struct Cost {
     /// Titles looked up.
@@ -29,7 +28,7 @@ pub struct Cost {
     pub found: u64,
     /// With no segment data in memory.
     pub cold_ns_per_lookup: f64,
-    /// The same titles, with everything in memory.
+    /// The same titles, all in memory.
     pub warm_ns_per_lookup: f64,
     /// Blocks that the store read from the file system, including index blocks.
     pub block_reads_per_lookup: f64,
@@ -70,7 +69,7 @@ pub fn measure(dir: &Path, filters: bool, asked: Asked) -> Result<(Costs, PageCa
 }
 
 impl Asked {
-    /// Keys of titles from `first` on, spread over the `titles` that follow it.
+    /// Keys of the titles from `first` on, spread over `titles` titles.
     fn keys(self, first: u64) -> Vec<Vec<u8>> {
         let step = (self.titles / self.lookups).max(1);
         (0..self.lookups.min(self.titles)).map(|i| generated(first + i * step).key().into_bytes()).collect()
@@ -91,7 +90,7 @@ fn cost(dir: &Path, filters: bool, keys: Vec<Vec<u8>>, label: &str) -> Result<(C
     let after = db.stats();
     let asked = keys.get(..cold.lookups).unwrap_or(&keys);
     bar.set_position(0);
-    look_up(&db, asked, TIME_MAX, &bar)?; // Loads what the last drop removed back into memory.
+    look_up(&db, asked, TIME_MAX, &bar)?; // Reloads what the last drop removed.
     bar.set_position(0);
     let warm = look_up(&db, asked, TIME_MAX, &bar)?;
     bar.finish_and_clear();
@@ -106,7 +105,7 @@ struct Pass {
     disk: DiskReads,
 }
 
-/// Looks up the keys, dropping the page cache at intervals. Neither the time nor the reads include that.
+/// Looks up the keys, dropping the page cache at intervals, which counts neither as time nor as reads.
 fn look_up_cold(
     db: &Db,
     dir: &Path,

@@ -18,8 +18,8 @@ use std::path::PathBuf;
 /// Build a song catalogue and compare lookups with and without filters
 ///
 /// Writes real songs and generated titles into a store, drops the page cache if permitted, and looks up
-/// present and absent titles in the same store, with and without filters. Takes about half a minute, and
-/// removes the store unless --keep is given.
+/// present and absent titles with and without filters. Takes about half a minute. Removes the store unless
+/// --keep is given.
 #[derive(clap::Args)]
 pub struct Args {
     /// Number of generated titles

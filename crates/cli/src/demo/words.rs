@@ -1,5 +1,4 @@
-//! The words that generated titles are made of. Each list has a power of two, so that an index is cut into
-//! words by its bits.
+//! The words of generated titles. Each list's length is a power of two, so bits of an index select words.
 
 /// First names of singers.
 #[rustfmt::skip] // a word a line would hide the lists

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 /// Add lines to a filter (except a parity or a small filter, which are static)
 ///
-/// The file is replaced once all lines are added. A line beyond the filter's capacity is an error, and leaves
+/// The file is replaced once all lines are added. A line beyond the filter's capacity is an error and leaves
 /// the file unchanged.
 #[derive(clap::Args)]
 pub struct Args {

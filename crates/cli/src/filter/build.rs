@@ -29,19 +29,19 @@ use std::path::{Path, PathBuf};
 /// Build a filter of all lines
 ///
 /// A file is read twice: once to count its lines, which determine the size, and once to add them. Standard
-/// input can be read only once, so give --keys or choose --kind scalable. Kinds parity and small need
-/// neither: they read their lines once. Filters are filled in memory. A parity filter sorts the hashes of its
-/// lines; beyond two million, each hash takes 8 bytes of disk space in the directory for temporary files
-/// (TMPDIR). If the lines do not fit the filter, nothing is written and the exit code is 2; a filter never
-/// gets a worse rate than requested.
+/// input can be read only once, so give --keys or choose --kind scalable. Kinds parity and small read their
+/// lines only once anyway. Filters are filled in memory. A parity filter sorts the hashes of its lines;
+/// beyond two million, each hash takes 8 bytes of disk space in the directory for temporary files (TMPDIR). A
+/// filter never gets a worse rate than requested: if the lines do not fit, nothing is written and the exit
+/// code is 2.
 ///
-/// With --noisy, the result is a Bloom filter with a high rate and a random seed: no two of one list are
-/// alike. One that is published says little about any line, since a line that passes may well be a false
-/// positive; what it denies is certainly absent. Several of them err independently, and `filter check --and`
-/// narrows them down to the list: r filters of rate q pass q^r of absent lines. So whoever gets another one
-/// learns more, and should get no more than they may know.
+/// --noisy makes a Bloom filter with a high rate and a random seed, so no two filters of a list are alike.
+/// Such a filter says little about any line, since a line that passes may well be a false positive; a line
+/// that it denies is certainly absent. Several of them err independently, and `filter check --and` narrows
+/// them down to the list: of the absent lines, r filters of rate q pass q^r. Each further filter reveals more
+/// of the list, so give nobody more filters than they may learn from.
 ///
-/// Removing a line that was chosen to collide with others would remove them too. A counting filter therefore
+/// Whoever could choose a line that collides with others could remove them with it. So a counting filter
 /// hashes with a secret key, which is stored in its file. The seed of the other hashes (0 unless --seed is
 /// given) is not secret.
 #[derive(clap::Args)]
@@ -57,8 +57,8 @@ pub struct Args {
     /// What to build
     #[arg(long, value_enum, required_unless_present = "noisy")]
     kind: Option<BuildKind>,
-    /// A Bloom filter of many false positives and with a random seed, to give away: says little alone, and
-    /// much together with others of the list
+    /// A Bloom filter with many false positives and a random seed, to give away: says little alone, but much
+    /// together with others of the same list
     #[arg(long, conflicts_with_all = ["kind", "bits_per_key", "hash", "seed", "same_hash_as"])]
     noisy: bool,
     /// False-positive rate, as 0.01 or 1% [default: 1%; with --noisy 25%]
@@ -67,8 +67,7 @@ pub struct Args {
     /// Bits per line instead; for kind counting, counters per line
     #[arg(long, value_name = "BITS")]
     bits_per_key: Option<f64>,
-    /// Number of distinct lines; for kind scalable, the capacity of the first filter in the series [default:
-    /// 10000]
+    /// Number of distinct lines; for kind scalable, the capacity of the first filter [default: 10000]
     #[arg(long, value_name = "N")]
     keys: Option<u64>,
     /// Hash function for kinds bloom, counting and scalable [default: siphash for kind counting, else xxh3]
@@ -77,8 +76,7 @@ pub struct Args {
     /// The seed of xxh3 or murmur3 [default: 0]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Use the hash function, seed and secret key of this filter; only filters with the same hash can be
-    /// combined
+    /// Use the hash function, seed and secret key of this filter, so that the filters can be combined
     #[arg(long, value_name = "FILTER", conflicts_with_all = ["hash", "seed"])]
     same_hash_as: Option<PathBuf>,
 }
@@ -96,8 +94,7 @@ enum BuildKind {
     Counting,
     /// For an unknown number of lines
     Scalable,
-    /// For messages: the fewest bytes for up to some hundred lines, 65,536 at most; cannot take more lines
-    /// once built
+    /// For messages: smallest up to a few hundred lines, 65,536 at most; cannot take more lines once built
     Small,
 }
 
@@ -105,7 +102,7 @@ enum BuildKind {
 enum Hash {
     Xxh3,
     Murmur3,
-    /// Keyed with a new secret, so that nobody can choose lines that collide
+    /// Keyed with a new secret, so that nobody can choose colliding lines
     Siphash,
 }
 
@@ -147,8 +144,7 @@ impl Args {
         }
     }
 
-    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom): every build has a seed of its own, so all
-    /// of them err independently.
+    /// One part of a [`NoisyBloom`](sidebloom::filter::NoisyBloom). Own seeds make them independent.
     fn noisy(&self) -> Result<AnyFilter, Failure> {
         let plan = Plan::new(self.count()?, self.fpp.unwrap_or(NOISY_FPP))?;
         let hash = HashFunction::random()?;
@@ -175,7 +171,7 @@ impl Args {
     }
 
     fn parity(&self) -> Result<AnyFilter, Failure> {
-        // The widths to build until one has at most the requested rate.
+        // Widths to try, until one reaches the requested rate.
         let most = if self.bits_per_key.is_some() { 1.0 } else { self.fpp.unwrap_or(DEFAULT_FPP) };
         let mut widths: Vec<Width> = Width::ALL.into_iter().filter(|width| width.fpr() <= most).collect();
         if let Some(bits) = self.bits_per_key {
@@ -197,7 +193,7 @@ impl Args {
         for width in widths {
             let filter = LineFilter::from_sorter(width, &mut hashes, self.seed())?;
             fpr = filter.fpr();
-            // The rate of a width is that of many keys. Of a few hundred, it can be up to half as much again.
+            // A width's rate holds for many keys; with a few hundred, it can be half as much again.
             if fpr <= most {
                 return Ok(AnyFilter::Lines(filter));
             }
@@ -223,7 +219,7 @@ impl Args {
         };
         let mut lines = self.open("hashing")?;
         let (hasher, mut hashes) = (KeyHasher::from(self.seed()), HashSet::new());
-        // One more than fits is enough to refuse them.
+        // One more than fits is enough to refuse the lines.
         while hashes.len() <= SmallFilter::MAX_KEYS
             && let Some(line) = lines.next()?
         {
@@ -271,7 +267,7 @@ impl Args {
         if let Some(other) = &self.same_hash_as {
             return hash_of(other);
         }
-        // A seed asks for a hash function that has one.
+        // A seed implies a hash function that takes one.
         let is_secret = self.kind == Some(BuildKind::Counting) && self.seed.is_none();
         match self.hash {
             Some(Hash::Siphash) => Ok(HashFunction::secret()?),
@@ -301,7 +297,7 @@ fn hash_of(path: &Path) -> Result<HashFunction, Failure> {
     }
 }
 
-/// The fewest bits per key, to a hundredth, with which a blocked Bloom filter reaches a rate.
+/// The fewest bits per key, to a hundredth, at which a blocked Bloom filter reaches a rate.
 fn blocked_bits(keys: u64, fpp: f64) -> Result<f64, Failure> {
     let fits = |bits: f64| -> Result<bool, Failure> {
         let lines = sizing::lines_for(keys, bits)? as u64;

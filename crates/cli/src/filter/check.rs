@@ -7,8 +7,8 @@ use std::path::PathBuf;
 
 /// Print the lines that may be in a filter
 ///
-/// With --and, those that may be in every one of the filters. They can be of any kinds, sizes and hashes,
-/// since each is asked by itself. Several noisy filters of one list come close to the list in this way:
+/// With --and, prints the lines that may be in every filter. The filters can be of any kind, size and hash,
+/// since each is probed separately. Several noisy filters of one list come close to the list in this way:
 /// `filter info` says how close.
 ///
 /// Exit codes follow grep: 0 if lines were printed (or counted), 1 if none were, 2 on error. With --json,
@@ -19,7 +19,7 @@ pub struct Args {
     filter: PathBuf,
     #[command(flatten)]
     sift: Sift,
-    /// More filters, which a line must pass, too; give the file of lines before them
+    /// More filters that a line must pass; give the file of lines before them
     #[arg(long, value_name = "FILTER", num_args = 1..)]
     and: Vec<PathBuf>,
 }
@@ -32,8 +32,7 @@ impl Args {
     }
 }
 
-/// What all filters together say of each line. Each is asked only for the lines that those before it did not
-/// deny.
+/// What all filters together say of each line. A filter is probed only for lines that passed those before it.
 fn ask_all(filters: &[AnyFilter], lines: &[&[u8]]) -> Vec<Verdict> {
     let Some((first, others)) = filters.split_first() else { return vec![Verdict::Maybe; lines.len()] };
     let mut verdicts = first.contains_many(lines);

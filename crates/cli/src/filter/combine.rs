@@ -10,8 +10,8 @@ use std::path::PathBuf;
 ///
 /// They must be of kind bloom or counting, with the same size and hash: build them with the same --keys and
 /// --fpp, and either all of kind bloom, or all but the first with --same-hash-as the first. The result equals
-/// the filter of all lines together. If it holds more lines than its rate allows, nothing is written and the
-/// exit code is 2, as when lines do not fit in `filter build` and `filter add`.
+/// a filter of all the lines. If it holds more lines than its rate allows, nothing is written and the exit
+/// code is 2, as when lines do not fit in `filter build` and `filter add`.
 #[derive(clap::Args)]
 pub struct Union {
     #[command(flatten)]
@@ -41,8 +41,8 @@ struct Files {
     output: PathBuf,
 }
 
-/// The highest estimate at which a filter still counts as within its capacity. The estimate for an exactly
-/// full filter is off by less than four standard deviations, √(m (e^t − t − 1)) / k at t = ln 2.
+/// The highest estimate at which a filter still counts as within its capacity. For an exactly full filter,
+/// the estimate's error is below four standard deviations, √(m (e^t − t − 1)) / k at t = ln 2.
 fn most_lines(plan: &Plan) -> f64 {
     let deviation = (0.307 * plan.shape.bits() as f64).sqrt() / f64::from(plan.shape.hashes());
     1.01 * plan.capacity() as f64 + 4.0 * deviation
@@ -74,7 +74,7 @@ impl Intersect {
 }
 
 impl Files {
-    /// The filters, combined from the first to the last.
+    /// The filters, combined from left to right.
     fn combined(
         &self,
         op: impl Fn(&Bloom, &Bloom) -> sidebloom::filter::Result<Bloom>,

@@ -1,7 +1,7 @@
 //! `sidebloom filter dedup`: prints every line once.
 //!
-//! Each line is looked up in a store of the lines seen so far. The filters answer for most new lines, the
-//! blocks for repeated ones. Each line is printed at once, so the command works in the middle of a pipe.
+//! Looks up each line in a store of the lines seen so far. The filters answer for most new lines, the blocks
+//! for repeated ones. Each new line is printed at once, so the command works in the middle of a pipe.
 //!
 //! # Measured
 //! 20 million URLs (1.22 GB, `examples/generate_urls.rs`: numbers 0 to 10 million, then 5 to 15 million),
@@ -20,11 +20,11 @@ use std::path::PathBuf;
 
 /// Print the first occurrence of each line, in order, within a memory limit
 ///
-/// Exact, and streaming: a new line is printed at once. The lines are kept in a temporary store on disk, in
-/// the directory for temporary files (TMPDIR). The limit covers the whole process, including its code and the
-/// mapped filters. A quarter of it is for filters, at 2 to 10 bits per line of a file and 8 for standard
-/// input, so 64M is enough for 67 or 16 million distinct lines. More lines than that are an error (exit code
-/// 2), after the lines so far are printed.
+/// Exact, and streaming: prints a new line at once. A temporary store on disk, in the directory for temporary
+/// files (TMPDIR), holds the lines. The limit covers the whole process, including its code and the mapped
+/// filters. A quarter of it is for filters, at 2 to 10 bits per line of a file and 8 for standard input, so
+/// 64M is enough for 67 or 16 million distinct lines. More lines are an error (exit code 2), after the first
+/// ones are printed.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines
@@ -38,18 +38,17 @@ pub struct Args {
     memory: u64,
 }
 
-/// Memory besides filters and parts: code, stacks, memory that the allocator retains, and on slow disks a
+/// Memory other than filters and parts: code, stacks, memory that the allocator retains, and on slow disks a
 /// quarter MiB of read-ahead for each of the 32 segments that may wait for a compaction.
 const BASE_BYTES: u64 = 32 << 20;
 const MIN_MEMORY: u64 = 64 << 20;
 /// Measured memory per byte of a part, rounded up: memtables being filled and written, blocks in the cache
 /// and in a compaction, a filter being built, and fragmentation.
 const TIMES_PART: u64 = 9;
-/// Filter bits per line, if the number of lines is known, and if it is not.
+/// Filter bits per line, if the number of lines is known, and if not.
 const FILTER_BITS: std::ops::RangeInclusive<f64> = 2.0..=10.0;
 const FILTER_BITS_OF_A_STREAM: f64 = 8.0;
 
-/// How the memory is divided.
 struct MemoryPlan {
     /// A memtable, the block cache, and a segment, each.
     part: u64,

@@ -1,4 +1,4 @@
-//! Files of filters, as the commands read and write them.
+//! Reads and writes filter files.
 
 use super::info;
 use crate::context::{Context, Failure};

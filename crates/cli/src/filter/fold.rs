@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Halve a filter as often as a rate allows
 ///
-/// It must be of kind bloom or counting; the result is of kind bloom. It holds the same lines, and equals a
+/// It must be of kind bloom or counting; the result is of kind bloom. It holds the same lines and equals a
 /// filter built at the smaller size. A filter that cannot be halved at that rate is written unchanged.
 #[derive(clap::Args)]
 pub struct Args {

@@ -1,4 +1,4 @@
-//! `sidebloom filter info`: describes filters, and what several of them let pass together.
+//! `sidebloom filter info`: describes filters, and the rate of several together.
 
 use crate::context::{Context, Failure, Outcome};
 use crate::human;
@@ -8,9 +8,9 @@ use std::path::{Path, PathBuf};
 
 /// Print a filter's kind, size, keys and false-positive rate
 ///
-/// For several filters, also the rate of lines in none of them that pass them all, as with
-/// `filter check --and`. That of Bloom filters, noisy ones for example, is the product of their rates if no
-/// two have the same hash and seed. Otherwise it is at most the least of them.
+/// For several filters, also prints the rate at which absent lines pass all of them, as with
+/// `filter check --and`. For Bloom filters, such as noisy ones, it is the product of their rates if all
+/// differ in hash or seed. Otherwise it is at most the lowest of their rates.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filters
@@ -18,13 +18,13 @@ pub struct Args {
     filters: Vec<PathBuf>,
 }
 
-/// Several filters that are asked together.
+/// Several filters, probed together.
 #[derive(serde::Serialize)]
 struct Together {
     filters: Vec<Report>,
     /// The rate of absent keys that pass all of them.
     fpr: f64,
-    /// Whether they err independently of each other. If nothing tells, `fpr` is the most that it can be.
+    /// Whether they err independently. If that is unknown, `fpr` is an upper bound.
     independent: bool,
 }
 
@@ -34,7 +34,6 @@ pub struct Report {
     file: String,
     kind: &'static str,
     keys: u64,
-    /// The most keys that it can hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     capacity: Option<u64>,
     /// Its lines, or the coded values of a small filter.
@@ -47,7 +46,6 @@ pub struct Report {
     /// `None` if the key is secret.
     seed: Option<u64>,
     hash: &'static str,
-    /// Bits or counters per key.
     #[serde(skip_serializing_if = "Option::is_none")]
     k: Option<u32>,
     /// Lanes of a parity filter.
@@ -172,7 +170,7 @@ impl Report {
                 rate_bits: Some(filter.rate_bits()),
                 ..report
             },
-            // The enum may grow; the fields that every kind has are set.
+            // The enum may grow; every kind has these fields.
             _ => report,
         }
     }

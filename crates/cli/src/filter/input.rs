@@ -31,7 +31,7 @@ pub struct InputLines {
 }
 
 impl InputLines {
-    /// Opens a file, or standard input for `-`. The bar is named `label`.
+    /// Opens a file, or standard input for `-`, with a progress bar named `label`.
     pub fn open(path: &Path, label: &str) -> Result<Self, Failure> {
         let (input, bytes): (Box<dyn Read>, _) = if is_stdin(path) {
             (Box::new(io::stdin().lock()), None)
@@ -91,8 +91,8 @@ impl InputLines {
         Ok(self.number)
     }
 
-    /// Like [`for_each`](Self::for_each), but in batches. Lines before a faulty one are passed on before the
-    /// error is returned.
+    /// Like [`for_each`](Self::for_each), but in batches. Passes on the lines before a faulty one, then
+    /// returns the error.
     pub fn for_each_batch(
         &mut self,
         mut each: impl FnMut(&[&[u8]]) -> Result<(), Failure>,
@@ -141,8 +141,7 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether the path is a file that can be read twice: neither standard input nor a pipe. Fails if there is no
-/// file.
+/// Whether a file can be read twice: neither standard input nor a pipe. Fails if it is missing.
 pub fn can_be_read_twice(path: &Path) -> Result<bool, Failure> {
     if is_stdin(path) {
         return Ok(false);

@@ -25,7 +25,7 @@ use clap::Subcommand;
 ///
 /// As in `load --format lines`, a line is all bytes up to LF (NUL with -0), including any CR or byte-order
 /// mark, and an empty line counts. Lines have at most 65,536 bytes. Filter files have the format of the
-/// store's sidecars, except those of kind small, which are compact. `-` is standard input.
+/// store's sidecars, except for kind small, which has a compact one. `-` is standard input.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

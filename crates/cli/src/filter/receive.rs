@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Read a filter in its wire format and write it to a file
 ///
-/// The input is checked to the last byte before the file is written.
+/// Checks the whole input before it writes the file.
 #[derive(clap::Args)]
 pub struct Args {
     /// The filter in wire format; `-` is standard input

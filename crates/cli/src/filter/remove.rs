@@ -26,7 +26,7 @@ pub struct Args {
     output: Option<PathBuf>,
 }
 
-/// Absent lines reported one by one.
+/// Absent lines reported individually.
 const NAMED: u64 = 10;
 
 impl Args {

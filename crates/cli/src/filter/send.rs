@@ -8,7 +8,7 @@ use std::path::PathBuf;
 
 /// Write a filter in its compressed wire format
 ///
-/// Filters with room left and counting filters get smaller; full Bloom filters and parity filters are random
+/// Filters with room left and counting filters get smaller. Full Bloom filters and parity filters are random
 /// bits, which do not compress. `sidebloom filter send a.filter | ssh host sidebloom filter receive -o
 /// a.filter`
 #[derive(clap::Args)]
@@ -40,7 +40,7 @@ impl Args {
                 .map_err(Failure::from)
                 .and_then(|_| file.flush().map_err(|e| Failure::file("write", &self.output, e)));
             if sent.is_err() && is_new {
-                let _ = std::fs::remove_file(&self.output); // A partial filter is of no use.
+                let _ = std::fs::remove_file(&self.output); // A partial filter is useless.
             }
             sent?;
         }

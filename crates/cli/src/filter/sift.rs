@@ -1,4 +1,4 @@
-//! Looks up lines in batches and prints them by their verdict.
+//! Looks up lines in batches and prints those that pass, or those that do not.
 
 use super::input::InputLines;
 use crate::context::{Context, Failure, Outcome};

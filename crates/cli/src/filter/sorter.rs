@@ -11,12 +11,12 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// Beyond 2 million hashes, all are written to disk.
+/// Above 2 million hashes, all are written to disk.
 const MEMORY_BYTES: usize = 16 << 20;
-/// Hashes handed to the filter at once.
+/// Hashes per batch for the filter.
 const PIECE_HASHES: usize = 64 << 10;
 
-/// The directory for the temporary files of all levels of a filter, created for the first of them.
+/// The temporary directory of all levels of a filter, created on first use.
 struct SortDir {
     path: PathBuf,
     created: OnceCell<WorkDir>,
@@ -110,7 +110,7 @@ mod tests {
 
     const KEYS: u64 = 900_000;
 
-    /// Enough for many runs on disk, on the second level too; a third comes twice.
+    /// Enough for many runs on disk, on the second level too; a third are duplicates.
     fn hashes() -> impl Iterator<Item = u64> {
         (0..KEYS / 3 * 4).map(|i| KeyHasher::from(3).hash(&(i % KEYS).to_le_bytes()))
     }

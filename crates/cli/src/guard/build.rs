@@ -64,7 +64,7 @@ impl Args {
         let mut source = self.source.open("reading keys")?;
         let new = create_missing(&self.dir);
         let guard = cx.opening(|| options.clone().build_from(&self.dir, &mut source)).inspect_err(|_| {
-            // Only while they are empty: somebody else may have put something there.
+            // Removed only while empty: somebody else may have put something there.
             let _ = new.iter().rev().try_for_each(std::fs::remove_dir);
         })?;
         let seconds = started.elapsed().as_secs_f64();
@@ -84,8 +84,8 @@ impl Args {
     }
 }
 
-/// Creates a directory and its missing ancestors. Returns those that were not there before, the outermost
-/// first. An error comes from the build, which needs the directory too.
+/// Creates a directory and its missing ancestors. Returns those it created, the outermost first. Ignores
+/// errors: the build needs the directory too and reports them.
 fn create_missing(dir: &Path) -> Vec<&Path> {
     let mut dirs: Vec<&Path> = dir.ancestors().filter(|dir| !dir.as_os_str().is_empty()).collect();
     dirs.reverse();

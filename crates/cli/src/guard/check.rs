@@ -11,7 +11,7 @@ use std::path::PathBuf;
 ///
 /// Exit codes follow grep: 0 if lines were printed (or counted), 1 if none were, 2 on error. With --json,
 /// each line is an object with `key`, or `key_hex` if it is not UTF-8. The guard is opened read-only. A URL
-/// is that of a published guard, as `guard publish` takes it, and needs a build with the feature remote.
+/// is where `guard publish` put the guard; it needs a build with the feature remote.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory, or the URL of a published guard
@@ -19,11 +19,11 @@ pub struct Args {
     place: PathBuf,
     #[command(flatten)]
     sift: Sift,
-    /// Check each "maybe" against the keys that the guard has on disk, and print only those found there
+    /// Check each "maybe" against the guard's keys on disk, and print only those found there
     #[arg(long)]
     exact: bool,
-    /// Keep the filters of published guards in this directory, each URL's in one of its own [default: below
-    /// the user's cache directory]
+    /// Keep the filters of published guards in this directory, one subdirectory per URL [default: below the
+    /// user's cache directory]
     #[arg(long, value_name = "DIR")]
     cache: Option<PathBuf>,
     /// Print every line if the published guard is older than this

@@ -7,9 +7,9 @@ use std::path::PathBuf;
 
 /// Keep a guard up to date with a PostgreSQL table that others write
 ///
-/// Installs triggers on the table (as its owner), if they are missing, that write every change to an outbox,
-/// and applies the changes to the guard as they arrive. Refreshes the guard first if it has not followed this
-/// outbox without a gap. Answers reflect the last change applied; each line of output shows the lag. If the
+/// Installs triggers on the table (as its owner) unless they exist. The triggers write every change to an
+/// outbox, from which it is applied to the guard on arrival. Refreshes the guard first if it has missed
+/// changes of this outbox. Answers reflect the last change applied; each line of output shows the lag. If the
 /// server is unreachable, retries until it is back. Checks the triggers and partitions every second. If
 /// changes may have bypassed them, every answer is "maybe" until they are in place again and all rows are
 /// recounted. Runs until interrupted, which is safe at any time. Needs a build with the feature postgres.
@@ -32,15 +32,15 @@ pub struct Args {
     /// Exit once every visible change is in the guard
     #[arg(long, conflicts_with = "remove_trigger")]
     once: bool,
-    /// Publish the guard to object storage, as `guard publish` does, whenever it has caught up. Then readers
-    /// know that it is up to date. Needs a build with the feature remote
+    /// Publish the guard to object storage, as `guard publish` does, whenever it has caught up, so that
+    /// readers know that it is up to date. Needs a build with the feature remote
     #[arg(long, value_name = "URL", conflicts_with = "remove_trigger")]
     publish: Option<String>,
-    /// Publish at most every so many seconds, and remove states of an hour ago
+    /// Publish at most once in this many seconds, and remove states of an hour ago
     #[arg(long, value_name = "SECONDS", default_value = "5", requires = "publish")]
     publish_every: u64,
-    /// Remove the triggers and the outbox instead, to stop following for good. Accepts the current names of
-    /// table and column, or those at installation. Exits 1 if nothing was installed
+    /// Remove the triggers and the outbox, to stop following for good. Accepts the current names of table and
+    /// column, or the names at installation. Exits 1 if nothing was installed
     #[arg(long, conflicts_with = "refresh")]
     remove_trigger: bool,
 }
@@ -94,7 +94,7 @@ impl Args {
     }
 }
 
-/// Prints one line per event; nothing for events without news.
+/// Prints one line per event that has news.
 #[cfg(feature = "postgres")]
 fn print(cx: &Context, event: &sidebloom_postgres::FollowEvent) -> Result<(), Failure> {
     use crate::human;
@@ -116,7 +116,7 @@ fn print(cx: &Context, event: &sidebloom_postgres::FollowEvent) -> Result<(), Fa
         FollowEvent::Applied { inserted, removed, lag_seconds } => {
             let [inserted, removed] = [*inserted, *removed].map(human::count);
             let lag = human::nanos(lag_seconds * 1e9);
-            writeln!(cx.out(), "applied: {inserted} inserted, {removed} removed; was {lag} behind")?;
+            writeln!(cx.out(), "applied: {inserted} inserted, {removed} removed; lag {lag}")?;
             return cx.flush();
         }
         FollowEvent::Disconnected { error, retry_in } => {

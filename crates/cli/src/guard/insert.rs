@@ -9,8 +9,8 @@ use std::path::PathBuf;
 
 /// Insert keys whose rows are about to be committed
 ///
-/// The keys are durable when this returns. Commit the rows to the database only after that, never before. A
-/// key given twice counts as two rows.
+/// The keys are durable when this returns. Commit the rows to the database only then, never before. A key
+/// given twice counts as two rows.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory

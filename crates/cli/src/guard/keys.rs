@@ -30,8 +30,7 @@ pub struct LineEnd {
 /// Keys from a file are applied in batches of this size, with one write to stable storage each.
 const BATCH: usize = 4096;
 
-/// Opens a guard for changes. Refuses one that follows a database, where a manual change would be counted
-/// twice.
+/// Opens a guard for changes. Refuses one that follows a database: a manual change would count twice.
 pub fn open(cx: &Context, dir: &Path) -> Result<Guard, Failure> {
     let guard = cx.opening(|| Guard::open(dir))?;
     if is_followed(&guard)? {
@@ -50,8 +49,7 @@ pub fn is_followed(guard: &Guard) -> Result<bool, Failure> {
 }
 
 impl Keys {
-    /// Applies a change for each key: atomically for keys given as arguments, in batches for lines. Returns
-    /// their number.
+    /// Changes each key: atomically for arguments, in batches for lines. Returns their number.
     pub fn in_batches(
         &self,
         label: &str,
@@ -60,7 +58,7 @@ impl Keys {
         change: impl Fn(&mut Changes, &[u8]),
     ) -> Result<u64, Failure> {
         if end.null && self.lines.is_none() {
-            return Err(Failure::message("--null is for --lines"));
+            return Err(Failure::message("--null needs --lines"));
         }
         let mut changes = Changes::new();
         let Some(path) = &self.lines else {

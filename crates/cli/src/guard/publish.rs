@@ -5,10 +5,10 @@ use crate::human::parse_age;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Publish a guard to object storage, where `guard check URL` and the library's RemoteGuard read it
+/// Publish a guard to object storage, for `guard check URL` and the library's RemoteGuard
 ///
-/// Uploads the filters that are not there yet, no keys, and a state that names them. A guard that follows a
-/// database publishes better with `guard follow --publish URL`. One directory at a time publishes to a URL:
+/// Uploads the missing filters, but no keys, and a state that names them. For a guard that follows a
+/// database, use `guard follow --publish URL` instead. Only one directory at a time can publish to a URL:
 /// another copy of the guard is refused. Whoever can read the URL has the guard's secret key. Needs a build
 /// with the feature remote.
 #[derive(clap::Args)]
@@ -18,11 +18,11 @@ pub struct Args {
     /// s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY; credentials come from
     /// the environment
     url: String,
-    /// Also if another directory published last. The guard must have every key: refresh it first
+    /// Even if another directory published last. The guard must have every key: refresh it first
     #[arg(long)]
     take_over: bool,
-    /// Then remove states that were replaced this long ago, such as 90m, 24h or 7d, and the filters that only
-    /// they have. Must exceed the time that publishing takes
+    /// Then remove states replaced longer ago than this, such as 90m, 24h or 7d, and the filters that only
+    /// they use. Must exceed the time that publishing takes
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     collect: Option<Duration>,
 }

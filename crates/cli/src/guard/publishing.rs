@@ -16,7 +16,7 @@ mod with_remote {
     use sidebloom_remote::{Error, Remote, TakeOver};
     use std::time::{Duration, Instant};
 
-    /// States of this age are removed, as often.
+    /// States of this age are removed, and how often.
     const KEPT: Duration = Duration::from_secs(3600);
 
     pub struct Publishing {
@@ -33,13 +33,13 @@ mod with_remote {
             Ok(Publishing { publisher, every, last: None, collected: Instant::now() })
         }
 
-        /// Publishes after an event, if it is time, or the `last` one. What the store refuses is tried again
-        /// later; being superseded is final.
+        /// Publishes after an event, if it is time or the event is the `last`. If the object store refuses,
+        /// tries again later; being superseded is final.
         pub fn after(&mut self, event: &FollowEvent, last: bool) -> Result<(), Failure> {
             let is_due = match event {
-                // Only then is the guard known to be up to date.
+                // Only now is the guard known to be up to date.
                 FollowEvent::CaughtUp => last || self.last.is_none_or(|at| at.elapsed() >= self.every),
-                // So that its readers are suspended, too.
+                // So that its readers are suspended too.
                 FollowEvent::Suspended { .. } => true,
                 _ => false,
             };
@@ -73,7 +73,7 @@ mod with_remote {
 mod without_remote {
     use super::{Failure, FollowEvent, Guard};
 
-    /// There is none.
+    /// Never constructed.
     pub enum Publishing {}
 
     impl Publishing {

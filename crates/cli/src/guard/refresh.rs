@@ -10,9 +10,9 @@ use std::path::PathBuf;
 
 /// Recount all rows of the database
 ///
-/// The new keys are built next to the old ones and replace them atomically at the end; after an error the
-/// guard is unchanged. No writer may change the database in the meantime: stop the writers, or let the
-/// process that uses the guard refresh it (Guard::refresh of the library runs concurrently with its writers).
+/// Builds the new keys next to the old ones and replaces them atomically at the end; after an error the guard
+/// is unchanged. No writer may change the database during this: stop the writers, or let the process that
+/// uses the guard refresh it (Guard::refresh of the library runs concurrently with its writers).
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory

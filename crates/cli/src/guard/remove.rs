@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Remove keys whose rows were deleted
 ///
 /// Run this only after the database has committed the deletion, and only for rows that existed. A key stays
-/// until its last row is removed. Exits 1 when a key was not found; the others are removed nevertheless.
+/// until its last row is removed. Exits 1 when a key was not found; the others are still removed.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory

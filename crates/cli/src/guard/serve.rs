@@ -26,21 +26,20 @@ use std::time::Duration;
 /// one atomic write. Other clients may be served in between; there is no WATCH.
 ///
 /// There is one filter, named by --name; `BF.RESERVE` of it replies "item exists". Any other name is the
-/// error "not found", even where Redis would reply 0 or create a filter: a misspelt name must not mean
-/// "certainly absent".
+/// error "not found", even where Redis would reply 0 or create a filter: a typo must not mean "certainly
+/// absent".
 ///
 /// EXISTS is answered from memory: 0 is certain, 1 means maybe. BF.ADD and CF.ADDNX add an item unless it
 /// exists, and reply exactly whether it was added (from disk). CF.ADD adds one occurrence, CF.DEL removes
 /// one, and CF.COUNT is exact. BF and CF commands see the same items. A change is acknowledged once it is
 /// durable. Pipelined commands are processed in batches.
 ///
-/// With --postgres it follows a table, and answers reflect the last change applied. It retries while the
-/// database is unreachable, and exits on any other error that stops the follower. It checks the triggers
+/// With --postgres the guard follows a table, and answers reflect the last change applied. It retries while
+/// the database is unreachable, and exits on any other error that stops the follower. It checks the triggers
 /// every second. If changes may have bypassed them, it logs a warning, and every answer is "maybe" until they
 /// are in place again and all rows are recounted; INFO shows this as guard_suspended.
 ///
-/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM, with every acknowledged change
-/// durable.
+/// Prints `listening on ADDRESS` when ready. Exits on SIGINT and SIGTERM with acknowledged changes durable.
 #[derive(clap::Args)]
 pub struct Args {
     /// The guard's directory
@@ -110,7 +109,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let password = self.password()?;
         let address = self.address(password.is_some())?;
-        // Everything that can fail comes before a guard is created.
+        // Everything that can fail comes before the guard is created.
         let socket = server::bind(address).map_err(|e| {
             Failure::message(format!("cannot listen on {address}: {e}; choose another with --listen"))
         })?;

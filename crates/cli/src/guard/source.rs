@@ -30,9 +30,9 @@ struct From {
     /// A SQLite database (needs a build with the feature sqlite)
     #[arg(long, value_name = "FILE", requires = "table", requires = "column")]
     sqlite: Option<PathBuf>,
-    /// A PostgreSQL server, as postgres://USER@HOST/DATABASE or "host=/run/postgresql dbname=…"; the password
-    /// may be given in PGPASSWORD instead. Parameters for TLS are those of libpq:
-    /// ?sslmode=verify-full&sslrootcert=FILE (needs a build with the feature postgres)
+    /// A PostgreSQL server, as postgres://USER@HOST/DATABASE or "host=/run/postgresql dbname=…"; PGPASSWORD
+    /// can give the password instead. TLS parameters are libpq's: ?sslmode=verify-full&sslrootcert=FILE
+    /// (needs a build with the feature postgres)
     #[arg(long, value_name = "URL", requires = "table", requires = "column")]
     postgres: Option<String>,
     /// A file with one key per line; `-` is standard input
@@ -44,7 +44,7 @@ impl Named {
     /// Opens it, with a progress bar that counts its rows.
     pub fn open(&self, label: &str) -> Result<Watched, Failure> {
         if self.null && self.from.lines.is_none() {
-            return Err(Failure::message("--null is for --lines"));
+            return Err(Failure::message("--null needs --lines"));
         }
         let (table, column) =
             (self.table.as_deref().unwrap_or_default(), self.column.as_deref().unwrap_or_default());
@@ -81,7 +81,7 @@ fn postgres(_: &str, _: &str, _: &str) -> Result<Box<dyn Source>, Failure> {
     Err(Failure::not_built_in("PostgreSQL", "postgres"))
 }
 
-/// A source whose rows are counted on a bar.
+/// A source with a bar that counts its rows.
 pub struct Watched {
     source: Box<dyn Source>,
     /// `None` if the source has its own.
@@ -118,8 +118,7 @@ impl Source for Watched {
         self.source.equality()
     }
 
-    /// A position in another database's changes does not apply to these keys, so it is replaced by an empty
-    /// note.
+    /// The note may hold a position in another database's changes, so it is replaced by an empty one.
     fn note(&self) -> Option<Vec<u8>> {
         Some(self.source.note().unwrap_or_default())
     }

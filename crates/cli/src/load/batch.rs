@@ -1,4 +1,4 @@
-//! Rows on their way into the store, and the count of those that are there.
+//! Rows to be written to the store, and the count of those written.
 
 use crate::context::Failure;
 use crate::human;
@@ -7,12 +7,11 @@ use sidebloom::{Batch, Db};
 use std::collections::HashSet;
 use std::io::Write;
 
-/// What was loaded; printed even when a bad line ended the load, if there is something to count.
+/// What was loaded; printed even after a bad line, if any row was loaded.
 #[derive(serde::Serialize, Default)]
 pub struct Report {
     pub loaded: u64,
-    /// Of those, rows whose key was already present, in the store or in an earlier row. `None` with `--blind`
-    /// and `--bulk`.
+    /// Rows whose key was already in the store or in an earlier row. `None` with `--blind` and `--bulk`.
     pub overwritten: Option<u64>,
     pub skipped: u64,
     pub key_bytes: u64,

@@ -10,15 +10,15 @@ use std::path::{Path, PathBuf};
 
 /// Why there is no next row.
 pub enum Stop {
-    /// The current file cannot be read on.
+    /// The rest of the current file cannot be read.
     Row(RowError),
-    /// The next one cannot be opened.
+    /// The next file cannot be opened.
     Open(Failure),
 }
 
 /// How to read the files.
 pub struct Reading {
-    /// `None` for the format that each file's name tells.
+    /// `None`: the format that each file's name tells.
     pub format: Option<Format>,
     /// Whether keys in lines end in NUL.
     pub null: bool,
@@ -27,13 +27,13 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Whether lines are keys as they are, whatever bytes they have.
+    /// Whether lines are keys byte for byte.
     fn is_literal(&self) -> bool {
         self.null || self.format == Some(Format::Lines)
     }
 }
 
-/// The files that are left.
+/// The remaining files.
 pub struct Files<'a> {
     reading: Reading,
     left: std::slice::Iter<'a, PathBuf>,
@@ -42,7 +42,7 @@ pub struct Files<'a> {
 }
 
 impl<'a> Files<'a> {
-    /// Opens the first file, and sees that the others are there.
+    /// Opens the first file, and checks that the others exist.
     pub fn open(paths: &'a [PathBuf], reading: Reading) -> Result<Self, Failure> {
         for file in paths.iter().filter(|file| !is_stdin(file)) {
             let meta = std::fs::metadata(file).map_err(|e| Failure::file("open", file, e))?;

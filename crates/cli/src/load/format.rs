@@ -1,4 +1,4 @@
-//! The formats, and how a file's name tells its own.
+//! The formats, and how a file's name tells the format.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ pub enum Format {
 }
 
 impl Format {
-    /// By the extension, in any case, without that of a compression.
+    /// By the extension, in any case, after that of a compression is removed.
     pub fn of(file: &Path) -> Self {
         let name = file.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_ascii_lowercase();
         let name = [".gz", ".zst", ".zstd"].iter().find_map(|end| name.strip_suffix(end)).unwrap_or(&name);

@@ -1,4 +1,4 @@
-//! A file's text, whatever it was compressed with.
+//! A file's text, decompressed.
 
 use super::format::Format;
 use super::sniff::{self, HEAD_BYTES};
@@ -11,7 +11,7 @@ use std::fs::File;
 use std::io::{self, BufReader, Chain, Cursor, Read};
 use std::path::Path;
 
-/// An input whose first bytes have been looked at.
+/// An input whose first bytes were read ahead.
 type Peeked<R> = Chain<Cursor<Vec<u8>>, R>;
 /// A file's text.
 pub type Text = BufReader<Peeked<Box<dyn Read>>>;
@@ -21,13 +21,13 @@ pub fn is_stdin(path: &Path) -> bool {
     path == Path::new("-")
 }
 
-/// Whether what it holds may not have been written yet.
+/// Whether the file may still be growing: a pipe, for example.
 pub fn is_pipe(path: &Path) -> bool {
     is_stdin(path) || path.metadata().is_ok_and(|meta| !meta.is_file() && !meta.is_dir())
 }
 
-/// Opens a file, or standard input for `-`. Refuses what is no text, and says when its first row looks like a
-/// header that was not announced by `has_header`.
+/// Opens a file, or standard input for `-`. Refuses files that are not text, and warns when the first row
+/// looks like a header that `has_header` does not announce.
 pub fn open(
     path: &Path,
     format: Format,
@@ -49,7 +49,7 @@ pub fn open(
     }
     if !has_header && let Some(names) = sniff::header(&head, format) {
         notice(format_args!(
-            "{}: the first row ({names}) looks like a header, and is loaded as a row; --header says that it is one",
+            "{}: the first row ({names}) looks like a header, but is loaded as a row; if it is a header, give --header",
             path.display()
         ));
     }
@@ -63,12 +63,11 @@ fn peek<R: Read>(mut input: R, bytes: usize) -> io::Result<(Vec<u8>, Peeked<R>)>
     Ok((head.clone(), Cursor::new(head).chain(input)))
 }
 
-/// What a compressed input holds; the input itself otherwise. By its first bytes, since standard input has no
-/// name.
+/// The decompressed content, or the input itself. The first bytes decide: standard input has no name.
 fn decompressed(input: Box<dyn Read>) -> io::Result<Box<dyn Read>> {
     let (head, input) = peek(input, 4)?;
     Ok(match head.as_slice() {
-        // Files that were concatenated, too.
+        // Concatenated gzip files too.
         [0x1f, 0x8b, ..] => Box::new(MultiGzDecoder::new(input)),
         #[cfg(feature = "zstd")]
         [0x28, 0xb5, 0x2f, 0xfd] => Box::new(zstd::stream::read::Decoder::new(input)?),

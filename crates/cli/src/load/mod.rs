@@ -21,8 +21,8 @@ use std::time::Instant;
 ///
 /// Creates the store if it is missing. Rows are written in batches, in the order of the files. A malformed
 /// line ends the load with an error that gives its number; the rows before it stay loaded, except with
-/// --bulk. Files compressed with gzip (or zstd, if built with the feature zstd) are read as they are.
-/// Archives, UTF-16 and other files that are no text are refused.
+/// --bulk. Files compressed with gzip (or zstd, if built with the feature zstd) are decompressed. Archives,
+/// UTF-16 and other files that are not text are refused.
 ///
 /// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns; every row must have as
 /// many as the first. `jsonl`: one JSON object per line; without --key, as `scan --json` prints them. `scan`:
@@ -30,15 +30,15 @@ use std::time::Instant;
 ///
 /// In `lines` and `scan`, as in `sidebloom filter` and `sidebloom guard`, a line is all bytes up to LF,
 /// including any CR or byte-order mark, and an empty line is the empty key. `tsv`, `csv` and `jsonl` are
-/// text: lines may end in CR LF, a byte-order mark is skipped, and so are blank lines. A line with a NUL byte
-/// is malformed, except with --format lines.
+/// text: lines may end in CR LF, and a byte-order mark and blank lines are skipped. A line with a NUL byte is
+/// malformed, except with --format lines.
 #[derive(clap::Args)]
 pub struct Args {
     /// The files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// The files' format [default: from the extension of each (.txt .tsv .csv .jsonl .ndjson, and .gz or .zst
-    /// after it), else lines]
+    /// The files' format [default: from each file's extension (.txt .tsv .csv .jsonl .ndjson, then optionally
+    /// .gz or .zst), else lines]
     #[arg(long)]
     format: Option<Format>,
     /// In lines, keys end in NUL instead of LF
@@ -61,22 +61,21 @@ pub struct Args {
     /// Keys and values in the file are hex digits
     #[arg(long)]
     hex: bool,
-    /// Do not count rows that overwrite others. Counting costs a lookup per row, which may read the disk:
-    /// loading the same rows again took 2.2 times as long, and new rows cost a sixth more
+    /// Do not count overwritten rows. Counting costs a lookup per row, which may read the disk: loading the
+    /// same rows again took 2.2 times as long, and new rows took a sixth longer
     #[arg(long)]
     blind: bool,
     /// Return only when all rows are on stable storage
     #[arg(long)]
     sync: bool,
-    /// Sort the rows and add all of them at once, past the log: faster for many rows. A malformed line ends
-    /// the load with nothing loaded. All rows are on stable storage at the end; those that overwrote others
-    /// are not counted. What does not fit into memory is sorted in temporary files beside the store's
+    /// Sort the rows and add them all at once, bypassing the log: faster for many rows. A malformed line ends
+    /// the load with nothing loaded. At the end, all rows are on stable storage; overwritten rows are not
+    /// counted. Rows that do not fit into memory are sorted in temporary files next to the store's
     #[arg(long, conflicts_with_all = ["blind", "sync"])]
     bulk: bool,
 }
 
-/// Approximate size of a batch: large enough that the log is written in large pieces, small enough that
-/// Ctrl-C loses little.
+/// Approximate size of a batch: large enough for large log writes, small enough for Ctrl-C to lose little.
 const BATCH_BYTES: usize = 256 << 10;
 /// Skipped lines reported one by one.
 const SKIPPED_LINES_NAMED: u64 = 10;
@@ -90,8 +89,7 @@ impl Args {
             return Err(Failure::message("standard input (-) can be read only once"));
         }
         let start = Instant::now();
-        // A file is looked at before there is a store. What a pipe will bring may take a while to come, and
-        // the store is open until then.
+        // Inspect the file before creating the store. A slow pipe would keep the store open.
         let is_pipe = self.files.first().is_some_and(|file| input::is_pipe(file));
         let opened = (!is_pipe).then(|| Files::open(&self.files, self.reading())).transpose()?;
         let db = cx.open_to_write(true)?;
@@ -110,7 +108,7 @@ impl Args {
         let closed = db.close();
         report.seconds = start.elapsed().as_secs_f64();
         if ended.is_ok() {
-            closed?; // Rows that were lost were not loaded.
+            closed?; // Do not count rows that were lost.
         }
         if ended.is_ok() || report.loaded > 0 || report.skipped > 0 {
             cx.report(&report, |out| report.print(out))?;
@@ -124,10 +122,10 @@ impl Args {
             let what = match self.format {
                 Some(format) => format!("--format {}", format.name()),
                 None if input::is_stdin(file) => {
-                    "standard input, which is taken for lines: choose its --format".to_owned()
+                    "standard input, read as lines: give its --format".to_owned()
                 }
                 None => format!(
-                    "{}, which is taken for {} by its name: choose its --format",
+                    "{}, read as {} because of its name: give its --format",
                     file.display(),
                     format.name()
                 ),

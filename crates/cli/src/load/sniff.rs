@@ -1,20 +1,20 @@
-//! What the first bytes of a file tell: that it is no text, or that its first row looks like a header.
+//! What a file's first bytes tell: that it is not text, or that its first row looks like a header.
 
 use super::format::Format;
 
-/// Bytes that are looked at.
+/// Bytes to look at.
 pub const HEAD_BYTES: usize = 64 << 10;
 
-/// Files that are no text by their first bytes, and what to do with them.
+/// Files that are not text, by their first bytes, and what to do with them.
 const SIGNATURES: [(&[u8], &str); 10] = [
-    (b"PK\x03\x04", "a zip archive (or a spreadsheet, which is one): load the files that are in it"),
+    (b"PK\x03\x04", "a zip archive (or a spreadsheet, which is one): load the files in it"),
     (b"PK\x05\x06", "an empty zip archive"),
     (b"\x1f\x8b", "compressed twice, with gzip inside: decompress it first"),
     (b"\x28\xb5\x2f\xfd", NO_ZSTD),
     (b"\xfd7zXZ\0", "compressed with xz: decompress it first (xz -dc FILE | sidebloom load -)"),
     (b"BZh91AY&SY", "compressed with bzip2: decompress it first (bzip2 -dc FILE | sidebloom load -)"),
     (b"\x04\x22\x4d\x18", "compressed with lz4: decompress it first (lz4 -dc FILE | sidebloom load -)"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive: load the files that are in it"),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive: load the files in it"),
     (b"SQLite format 3\0", "a SQLite database: export its table as csv first"),
     (b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "an old spreadsheet or document: export it as csv first"),
 ];
@@ -25,14 +25,13 @@ const NO_ZSTD: &str = "compressed twice, with zstd inside: decompress it first";
 const NO_ZSTD: &str = "compressed with zstd, and this sidebloom was built without zstd support: decompress it first (zstd -dc FILE | \
                        sidebloom load -), or build it again with `--features zstd`";
 
-/// Why these first bytes of a file are not rows of the format, if they are not. `is_literal`: lines are
-/// wanted as they are, whatever they hold.
+/// Why a file with these first bytes cannot have rows of the format. `is_literal`: any bytes are valid lines.
 pub fn refusal(head: &[u8], format: Format, is_literal: bool) -> Option<String> {
     if let Some((_, what)) = SIGNATURES.iter().find(|(signature, _)| head.starts_with(signature)) {
         return Some(format!("the file is {what}"));
     }
     if head.get(257..262) == Some(b"ustar") {
-        return Some("the file is a tar archive: load the files that are in it".to_owned());
+        return Some("the file is a tar archive: load the files in it".to_owned());
     }
     if is_literal {
         return None;
@@ -45,7 +44,7 @@ pub fn refusal(head: &[u8], format: Format, is_literal: bool) -> Option<String> 
     }
     if is_cr_only(head) {
         return Some(
-            "the file's lines end in CR alone, as those of old Macs: convert them first (tr '\\r' '\\n' < FILE | sidebloom load -)"
+            "the file's lines end in CR alone, as on old Macs: convert them first (tr '\\r' '\\n' < FILE | sidebloom load -)"
                 .to_owned(),
         );
     }
@@ -57,7 +56,7 @@ pub fn refusal(head: &[u8], format: Format, is_literal: bool) -> Option<String> 
     })
 }
 
-/// Every other byte is often zero, and those between never.
+/// Every other byte is often zero, and the ones between never are.
 fn is_utf16(head: &[u8]) -> bool {
     let zeros = |from: usize| head.iter().skip(from).step_by(2).filter(|byte| **byte == 0).count();
     let (even, odd) = (zeros(0), zeros(1));
@@ -65,13 +64,13 @@ fn is_utf16(head: &[u8]) -> bool {
     (even == 0 && odd >= many) || (odd == 0 && even >= many)
 }
 
-/// CRs within, and no LF.
+/// CRs inside, and no LF.
 fn is_cr_only(head: &[u8]) -> bool {
     !head.contains(&b'\n') && head.iter().rev().skip(1).any(|byte| *byte == b'\r')
 }
 
-/// The first row, if it looks like names of columns and not like a row: it has no number where the second row
-/// has one, or has words that columns are often called.
+/// The first row, if it looks like column names: it has no number where the second row has one, or has words
+/// that columns are often called.
 pub fn header(head: &[u8], format: Format) -> Option<String> {
     const NAMES: [&str; 12] =
         ["id", "key", "name", "value", "title", "artist", "date", "year", "email", "url", "user", "count"];

@@ -1,4 +1,4 @@
-//! `sidebloom clone`: a published store as a directory.
+//! `sidebloom clone`: copies a published store into a directory.
 
 use super::backend;
 use crate::context::{Context, Failure, Outcome};
@@ -8,9 +8,8 @@ use std::path::PathBuf;
 
 /// Copy a published store into a new directory
 ///
-/// Every file is checked against its SHA-256. The copy can be written, and published to the same URL; whoever
-/// publishes first, the copy or the store that it was published from, goes on. Needs a build with the feature
-/// remote.
+/// Every file is checked against its SHA-256. The copy is writable and can be published to the same URL; of
+/// the copy and the original, the first to publish keeps the URL. Needs a build with the feature remote.
 #[derive(clap::Args)]
 pub struct Args {
     /// Where the store is published, as for `publish`

@@ -18,8 +18,7 @@ use left_out as backend;
 use crate::context::{Context, Failure};
 use sidebloom::Db;
 
-/// Opens the store for reading: in a directory, beside a process that may be writing it, or at a URL. It must
-/// exist.
+/// Opens the store for reading, at a URL or in a directory that another process may write. It must exist.
 pub fn open_to_read(cx: &Context) -> Result<Db, Failure> {
     match cx.url() {
         Some(url) => backend::open(cx, url),

@@ -1,4 +1,4 @@
-//! `sidebloom publish`: uploads what is new of the store.
+//! `sidebloom publish`: uploads what has changed in the store.
 
 use super::backend;
 use crate::context::{Context, Failure, Outcome};
@@ -8,19 +8,19 @@ use std::time::Duration;
 
 /// Publish the store to object storage, for readers anywhere
 ///
-/// Uploads the files that the last generation there does not have, and then a new generation, whole or not at
-/// all. Of two copies of a store, only one can go on publishing: the other one is refused. Endpoint and
-/// credentials come from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT
-/// and so on. Needs a build with the feature remote.
+/// Uploads the files that the last generation there lacks, and then a new generation, whole or not at all. Of
+/// two copies of a store, only one can keep publishing: the other is refused. Endpoint and credentials come
+/// from the environment: AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY, AWS_REGION, AWS_ENDPOINT and so on. Needs
+/// a build with the feature remote.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Where to: s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY
+    /// The destination: s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY
     url: String,
-    /// Then remove generations that were replaced this long ago, such as 90m, 24h or 7d, and the files that
-    /// only they have. Must exceed the time that publishing takes
+    /// Then remove generations replaced longer ago than this, such as 90m, 24h or 7d, and the files that only
+    /// they use. Must exceed the time that publishing takes
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     collect: Option<Duration>,
-    /// Replace generations that this directory does not descend from. Their writer can publish no more
+    /// Replace generations that this directory does not descend from. Their writer can no longer publish
     #[arg(long)]
     take_over: bool,
 }

@@ -1,4 +1,4 @@
-//! What `publish` and `clone` have done.
+//! The reports of `publish` and `clone`.
 
 #[derive(serde::Serialize)]
 pub struct Published {

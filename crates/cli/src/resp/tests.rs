@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 type Requests = Vec<Vec<Vec<u8>>>;
 
-/// What a connection would do that receives `stream` in pieces that end at `cuts`.
+/// How a connection handles `stream` when it arrives in pieces that end at `cuts`.
 fn parse(stream: &[u8], cuts: &[usize], limits: Limits) -> (Requests, Option<ProtocolError>) {
     let (mut parser, mut buffer, mut found) = (Parser::default(), Vec::new(), Vec::new());
     let mut ends: Vec<usize> =

@@ -24,12 +24,12 @@ impl FromStr for Column {
 }
 
 impl Column {
-    /// Whether it can only be found with a header.
+    /// Whether it needs a header.
     pub fn is_name(&self) -> bool {
         matches!(self, Column::Name(_))
     }
 
-    /// Its name. Where columns have names only, a number is a name too.
+    /// Its name. Where columns have only names, a number is a name too.
     pub fn name(&self) -> String {
         match self {
             Column::Number(number) => number.to_string(),
@@ -154,7 +154,7 @@ mod tests {
         assert_eq!(layout(&[], &[], false), Ok((vec![0], vec![1, 2], true)));
         assert_eq!(layout(&["3", "2"], &[], false), Ok((vec![2, 1], vec![0], true)));
         assert_eq!(layout(&["title"], &["artist"], true), Ok((vec![1], vec![0], false)));
-        // A header that names a column "1" wins over the place.
+        // A header that names a column "1" wins over the position.
         assert_eq!(layout(&["1"], &["2"], true), Ok((vec![2], vec![1], false)));
     }
 

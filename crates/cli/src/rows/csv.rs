@@ -1,8 +1,7 @@
-//! `--format csv`: columns between commas, quoted where they must be (RFC 4180).
+//! `--format csv`: columns separated by commas, quoted where necessary (RFC 4180).
 //!
-//! Parsed here rather than by a crate, so that a malformed row is rejected with the number of the line it
-//! begins on. Crates accept text after a closing quote, or an unclosed quote, which turns the rest of the
-//! file into one column.
+//! Parsed here rather than by a crate, so that a malformed row is rejected with its line number. Crates
+//! accept text after a closing quote, or an unclosed quote, which turns the rest of the file into one column.
 
 use super::columns::{ColumnChoice, FoundColumns, join};
 use super::source::{LineReader, MAX_LINE_BYTES, Row, RowError, Rows, without_cr};
@@ -56,11 +55,11 @@ impl<R: BufRead> Rows for Csv<R> {
     }
 }
 
-/// The columns of a row, unquoted.
+/// A row's columns, unquoted.
 #[derive(Default)]
 struct Record {
     bytes: Vec<u8>,
-    /// Where each column ends in `bytes`.
+    /// The end of each column in `bytes`.
     ends: Vec<usize>,
 }
 
@@ -106,8 +105,7 @@ impl Record {
         after
     }
 
-    /// Adds text up to the closing quote. Returns the rest after it, or `None` when the line has no closing
-    /// quote.
+    /// Adds text up to the closing quote. Returns the rest, or `None` if the line has no closing quote.
     fn add_quoted<'a>(&mut self, text: &'a [u8]) -> Option<&'a [u8]> {
         let mut rest = text;
         while let Some(at) = rest.iter().position(|&b| b == b'"') {

@@ -1,8 +1,7 @@
 //! The text form of a key or value: what `scan` prints and `load --format scan` reads back, byte for byte.
 //!
-//! Backslash, TAB, LF and CR are `\\`, `\t`, `\n`, `\r`. Every other control character (C1 included: they
-//! drive terminals too) and every byte that is not part of valid UTF-8 is written as `\xHH`. Everything else
-//! is left as it is.
+//! Backslash, TAB, LF and CR are `\\`, `\t`, `\n`, `\r`. Other control characters (C1 included: they control
+//! terminals too) and bytes that are not valid UTF-8 are `\xHH`. Everything else is unchanged.
 
 use std::io::{self, Write};
 
@@ -54,7 +53,7 @@ pub fn unescape(text: &[u8]) -> Result<Vec<u8>, String> {
     Ok(bytes)
 }
 
-/// The byte that an escape stands for, and the length of the escape.
+/// The byte for an escape, and the length of the escape.
 fn read_escape(escape: &[u8]) -> Option<(u8, usize)> {
     match escape.get(1)? {
         b'\\' => Some((b'\\', 2)),

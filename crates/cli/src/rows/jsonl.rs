@@ -1,7 +1,6 @@
 //! `--format jsonl`: one JSON object per line.
 //!
-//! Without `--key`, lines have the form that `scan --json` prints: `key` or `key_hex`, and `value` or
-//! `value_hex` or neither.
+//! Without `--key`, as in `scan --json`: `key` or `key_hex`, and `value`, `value_hex` or neither.
 
 use super::columns::ColumnChoice;
 use super::source::{LineReader, Row, RowError, Rows};
@@ -23,7 +22,7 @@ pub struct Jsonl<R> {
 /// Fields keep their text: a number stays as it was written.
 type Fields<'a> = BTreeMap<String, &'a RawValue>;
 
-/// [`Fields`] of which no two have one name.
+/// [`Fields`] with distinct names.
 struct Distinct<'a>(Fields<'a>);
 
 impl<'a> Deserialize<'a> for Distinct<'a> {
@@ -84,7 +83,7 @@ fn parse(line: &[u8]) -> Result<Fields<'_>, String> {
     })
 }
 
-/// A row in the form that `scan --json` prints.
+/// A row in the form of `scan --json`.
 fn scanned_row(fields: &Fields<'_>) -> Result<(Vec<u8>, Vec<u8>), String> {
     if let Some(other) =
         fields.keys().find(|name| !matches!(&***name, "key" | "key_hex" | "value" | "value_hex"))

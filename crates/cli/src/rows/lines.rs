@@ -12,7 +12,7 @@ impl<R: BufRead> LineRows<R> {
         LineRows(LineReader::without_nul(input))
     }
 
-    /// Reads keys of any bytes that end in `end`.
+    /// Reads keys that end in `end` and may have any other bytes.
     pub fn ending_in(input: R, end: u8) -> Self {
         LineRows(LineReader::ending_in(input, end))
     }

@@ -1,5 +1,4 @@
-//! Files of rows that `sidebloom load` reads, one module per format, and the text form that `sidebloom scan`
-//! prints.
+//! The formats that `sidebloom load` reads, one module each, and the text form of `sidebloom scan`.
 
 mod columns;
 pub mod csv;

@@ -1,4 +1,4 @@
-//! The interface of every format, and the line reader that they share.
+//! The interface of every format, and their line reader.
 
 use std::io::{self, BufRead, Read};
 
@@ -40,7 +40,7 @@ pub trait Rows {
 }
 
 /// Longest line, in bytes: the largest key and value with every byte written as `\u00XX`. Without this limit,
-/// a file without line ends would be read into memory as a whole.
+/// a file without line ends would be read into memory whole.
 pub const MAX_LINE_BYTES: usize = 6 * (sidebloom::MAX_KEY_BYTES + sidebloom::MAX_VALUE_BYTES);
 
 /// Reads a file line by line, counting.
@@ -61,7 +61,7 @@ impl<R: BufRead> LineReader<R> {
         LineReader { skips_mark: true, ..LineReader::without_nul(input) }
     }
 
-    /// Reads lines of which none may have a NUL byte, as no text has.
+    /// Reads lines of text: none may have a NUL byte.
     pub fn without_nul(input: R) -> Self {
         LineReader { refuses_nul: true, ..LineReader::bytes(input) }
     }
@@ -71,7 +71,6 @@ impl<R: BufRead> LineReader<R> {
         LineReader { end, ..LineReader::bytes(input) }
     }
 
-    /// Reads bytes as they are.
     pub fn bytes(input: R) -> Self {
         LineReader {
             input,
@@ -139,7 +138,7 @@ pub fn without_cr(line: &[u8]) -> &[u8] {
     line.strip_suffix(b"\r").unwrap_or(line)
 }
 
-/// All rows of `rows`, and what ended them or was wrong on the way.
+/// All rows of `rows`, and every error.
 #[cfg(test)]
 pub fn read_all(rows: &mut dyn Rows) -> (Vec<(String, String)>, Vec<RowError>) {
     let (mut read, mut errors) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@ use super::command::{Action, Call, Command};
 use std::fmt::Write;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// The Redis version whose commands these are. Client libraries use it to decide what to send.
+/// The Redis version that the commands match. Client libraries use it to decide what to send.
 const REDIS_VERSION: &str = "7.2.0";
 
 /// Appends its lines to the text.
@@ -128,7 +128,7 @@ pub fn command(call: &mut Call<'_>) {
     }
 }
 
-/// Name, arity, flags, first, last and step of the keys, and four lists that are empty here.
+/// Name, arity, flags, first, last and step of the keys, and four lists, which are empty here.
 fn describe(call: &mut Call<'_>, command: &Command) {
     let replies = &mut *call.replies;
     replies.array(10);

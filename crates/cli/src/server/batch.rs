@@ -1,4 +1,4 @@
-//! The execution of a batch: one question to the guard, or one change of it, for all commands of the batch.
+//! Executes a batch: one question to the guard, or one change of it, for all its commands.
 
 use super::command::ItemOp;
 use super::pending::PendingCommands;
@@ -23,7 +23,7 @@ pub struct Batch<'b> {
 }
 
 impl Batch<'_> {
-    /// Executes the commands, which do `what`, and writes their replies.
+    /// Executes the commands, all of kind `what`, and writes their replies.
     pub async fn execute(mut self, what: ItemOp) {
         match what {
             ItemOp::Ask => self.ask().await,
@@ -54,7 +54,7 @@ impl Batch<'_> {
         verdicts
     }
 
-    /// Counts the items that may be present in another thread, since that may read the disk.
+    /// Counts the items that may be present, in another thread, since that may read the disk.
     async fn count(&mut self) {
         // While the guard may lack rows, no item is reported as absent.
         let least = u64::from(self.server.guard.is_suspended());

@@ -2,7 +2,7 @@
 //!
 //! A client cannot delay others: the server reads nothing from it while its replies wait to be sent or its
 //! changes to be written, and the size of an unfinished request is bounded. An idle connection holds no
-//! buffer, so that ten thousand of them cost little.
+//! buffer, so ten thousand of them cost little.
 
 use super::command::Action;
 use super::executor::Executor;
@@ -120,7 +120,7 @@ impl Connection<'_> {
                     self.multi.queue(command, request, &mut self.lease, &mut self.executor.replies);
                 }
                 _ => {
-                    // RESET and QUIT end a transaction; with other commands there is none here.
+                    // RESET and QUIT end a transaction. No other command gets here inside one.
                     self.multi.end();
                     self.executor.run(command, request).await;
                 }

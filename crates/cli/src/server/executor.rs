@@ -1,5 +1,5 @@
-//! Checks the commands of one connection and executes them. Consecutive commands on items wait to be executed
-//! as one [batch](super::batch); every other command first executes those that wait.
+//! Checks and executes the commands of one connection. Consecutive commands on items wait to be executed as
+//! one [batch](super::batch); any other command first executes the waiting ones.
 
 use super::batch::Batch;
 use super::command::{Action, Call, Command, ItemArgs, ItemOp};
@@ -24,7 +24,7 @@ impl<'s> Executor<'s> {
         Executor { server, session, pending: PendingCommands::default(), replies: Replies::default() }
     }
 
-    /// Executes a command whose form was checked, or adds it to the batch.
+    /// Executes a well-formed command, or adds it to the batch.
     pub async fn run(&mut self, command: &'static Command, request: Request<'_>) {
         let items = match self.check_items(command, request) {
             Ok(items) => items,
@@ -45,7 +45,7 @@ impl<'s> Executor<'s> {
                 run(&mut Call { server, session, replies, commands: table::COMMANDS, args: &args });
                 self.server.counters.commands.fetch_add(1, Relaxed);
             }
-            Action::Transaction(_) => {} // These decide what is run here.
+            Action::Transaction(_) => {} // They control what is executed here.
         }
     }
 
@@ -68,7 +68,7 @@ impl<'s> Executor<'s> {
     pub fn check_form(&mut self, request: Request<'_>) -> Result<&'static Command, String> {
         let (arg, args) = (|n| request.arg(n).unwrap_or_default(), request.args.len());
         let Some(command) = table::find(arg(0)) else {
-            // A web page can make a browser send these. Redis disconnects such clients too.
+            // A web page can make a browser send these. Redis also disconnects such clients.
             self.session.is_over |=
                 [&b"POST"[..], b"Host:"].iter().any(|word| arg(0).eq_ignore_ascii_case(word));
             let shown = |n| format!("{:.128}", arg(n).escape_ascii().to_string());

@@ -17,7 +17,7 @@ fn bytes(stats: &GuardStats) -> u64 {
     stats.filter_bytes + stats.memtable_bytes
 }
 
-/// The segments' filters, and that of the latest changes.
+/// The filters of the segments and of the latest changes.
 fn filters(stats: &GuardStats) -> u64 {
     stats.filters + 1
 }

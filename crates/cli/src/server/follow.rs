@@ -1,5 +1,4 @@
-//! Follows a PostgreSQL table while the guard serves, in a separate thread, since the PostgreSQL client has
-//! its own runtime.
+//! Follows a PostgreSQL table in its own thread, since the PostgreSQL client has its own runtime.
 
 use crate::context::Failure;
 use sidebloom::guard::Guard;
@@ -9,7 +8,7 @@ use tokio::sync::oneshot;
 
 /// A running follower. Stops shortly after it is dropped.
 pub struct Follower {
-    /// Resolves when the follower stops by itself, after which the guard would fall behind.
+    /// Resolves when the follower stops by itself; the guard would then go stale.
     pub ended: oneshot::Receiver<Failure>,
     #[cfg(feature = "postgres")]
     _stop: std::sync::mpsc::Sender<()>,
@@ -43,7 +42,7 @@ pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failu
     use std::sync::mpsc::{TryRecvError, channel};
     use std::time::Duration;
 
-    /// How soon it notices that it should stop.
+    /// How often it checks whether to stop.
     const POLL: Duration = Duration::from_millis(200);
 
     let installed = source.install_trigger()?;
@@ -57,7 +56,7 @@ pub fn start(guard: Guard, mut source: PostgresSource) -> Result<Follower, Failu
         let outcome = source.follow(&guard, FollowOptions::new().poll(POLL), &mut |event| {
             match &event {
                 FollowEvent::Disconnected { error, retry_in } => {
-                    tracing::warn!(%error, ?retry_in, "the guard falls behind its database");
+                    tracing::warn!(%error, ?retry_in, "cannot follow the database; the guard is out of date");
                 }
                 FollowEvent::Suspended { reason } => {
                     tracing::warn!("every answer is \"maybe\" from now on: {reason}");

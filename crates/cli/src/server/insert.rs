@@ -1,9 +1,9 @@
-//! The options of `BF.INSERT` and `CF.INSERT`. They describe a filter to be created. Here the filter exists
-//! and grows by itself, so the options are checked but have no effect.
+//! The options of `BF.INSERT` and `CF.INSERT` describe a filter to be created. Here the filter exists and
+//! grows by itself, so the options are checked but have no effect.
 
 /// Where the items begin in `NAME [CAPACITY n] [ERROR rate] [EXPANSION n] [NOCREATE] [NONSCALING] ITEMS item
-/// …` (a cuckoo filter has CAPACITY and NOCREATE only), or what is wrong. `word` gives the arguments; the
-/// command's own name is number 0.
+/// …` (a cuckoo filter has CAPACITY and NOCREATE only), or what is wrong. `word` gives the arguments; number
+/// 0 is the command's name.
 pub fn items_at<'a>(is_bloom: bool, word: impl Fn(usize) -> Option<&'a [u8]>) -> Result<usize, &'static str> {
     const NO_ITEMS: &str = "ERR wrong number of arguments: ITEMS and at least one item are missing";
     let number = |n: usize| std::str::from_utf8(word(n)?).ok()?.parse::<u64>().ok();

@@ -19,11 +19,10 @@ const KEEPALIVE: Duration = Duration::from_secs(120);
 const KEEPALIVE_AGAIN: Duration = Duration::from_secs(20);
 /// When the server stops, it waits this long for clients to read their replies.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
-/// Descriptors other than connections: the guard's, the listener's, the runtime's.
+/// Descriptors not for connections: the guard's, the listener's, the runtime's.
 const OTHER_FILES: u64 = 256;
 
-/// Raises the limit of open files as far as possible without privileges. Returns how many clients fit, at
-/// most `wanted`.
+/// Raises the limit of open files as far as permitted. Returns how many clients fit, at most `wanted`.
 pub fn make_room(wanted: usize) -> usize {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let limit = getrlimit(Resource::Nofile);
@@ -98,7 +97,7 @@ pub async fn run(
         let stream = match accepted {
             Ok((stream, _)) => stream,
             Err(error) => {
-                // The client is gone, or there is no memory or descriptor for it; the server goes on.
+                // The client is gone, or memory or descriptors ran out; the server continues.
                 tracing::warn!(%error, "cannot accept a connection");
                 tokio::time::sleep(Duration::from_millis(10)).await;
                 continue;
@@ -151,7 +150,7 @@ fn set_up(stream: &TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// A connected client's place among the maximum.
+/// A connected client's slot.
 struct Seat {
     server: Arc<Server>,
     is_beyond: bool,

@@ -30,8 +30,8 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use tokio::net::TcpSocket;
 
-/// Serves clients of a [bound](bind) socket until SIGINT, SIGTERM or the end of the follower. `announce` is
-/// called with the address once clients can connect. When it returns without an error, every acknowledged
+/// Serves clients of a [bound](bind) socket until SIGINT, SIGTERM or the end of the follower. Calls
+/// `announce` with the address once clients can connect. After a return without an error, every acknowledged
 /// change is durable.
 pub fn run(
     socket: TcpSocket,

@@ -1,11 +1,10 @@
 //! `MULTI`, `EXEC` and `DISCARD`: what redis-py's `pipeline()` sends.
 //!
-//! 1. After `MULTI`, commands are queued, and each is answered with `QUEUED`. An unknown command, or one with
-//!    a wrong number of arguments, is rejected immediately and aborts the transaction: `EXEC` replies
-//!    `EXECABORT` and executes nothing.
+//! 1. After `MULTI`, commands are queued, and each gets the reply `QUEUED`. An unknown command, or a wrong
+//!    number of arguments, is rejected immediately and aborts the transaction: `EXEC` replies `EXECABORT` and
+//!    executes nothing.
 //! 2. `EXEC` executes the commands in order and replies with an array of their replies. A command that fails
-//!    has an error in the array; the others are executed nevertheless. Consecutive changes are one atomic
-//!    write of the guard.
+//!    has an error in the array; the others are still executed. Consecutive changes are one atomic write.
 //!
 //! Other clients may be served between the commands of a transaction. There is no `WATCH`.
 
@@ -48,7 +47,7 @@ impl Multi {
         }
     }
 
-    /// `MULTI`, `EXEC`, `DISCARD`. `input` has the items of the batch that waits.
+    /// `MULTI`, `EXEC`, `DISCARD`. `input` has the items of the waiting batch.
     pub async fn step(&mut self, step: TransactionStep, executor: &mut Executor<'_>, input: &BytesMut) {
         executor.execute_pending(input).await;
         let replies = &mut executor.replies;

@@ -1,5 +1,5 @@
-//! A batch of consecutive commands of one connection: queries whose filter lines are prefetched together, or
-//! changes applied as one write.
+//! Consecutive commands of one connection: queries whose filter lines are prefetched together, or changes
+//! applied as one write.
 
 use super::command::ItemOp;
 use super::replies::Replies;
@@ -32,7 +32,7 @@ impl PendingCommands {
         self.commands.push((what, items.len(), shape));
     }
 
-    /// Each item with what is done with it.
+    /// Each item, with its operation.
     pub fn each(&self) -> impl Iterator<Item = (ItemOp, &Range<usize>)> {
         let whats = self.commands.iter().flat_map(|(what, len, _)| std::iter::repeat_n(*what, *len));
         whats.zip(&self.items)

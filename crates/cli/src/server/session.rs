@@ -152,8 +152,7 @@ fn set_name(call: &mut Call<'_>, name: &[u8]) -> bool {
     is_fine
 }
 
-/// `CLIENT SETNAME | GETNAME | SETINFO | ID | INFO | NO-EVICT | NO-TOUCH`: what client libraries send when
-/// they connect.
+/// `CLIENT SETNAME | GETNAME | SETINFO | ID | INFO | NO-EVICT | NO-TOUCH`: sent on connecting.
 pub fn client(call: &mut Call<'_>) {
     match call.args {
         [_, word] if word.eq_ignore_ascii_case(b"ID") => call.replies.int(call.session.id),
@@ -175,7 +174,7 @@ pub fn client(call: &mut Call<'_>) {
                 call.replies.simple("OK");
             }
         }
-        // Only meaningful where connections are listed or data is evicted.
+        // Has a meaning only where connections are listed or data is evicted.
         [_, word, _, _] if word.eq_ignore_ascii_case(b"SETINFO") => call.replies.simple("OK"),
         [_, word, _] if word.eq_ignore_ascii_case(b"NO-EVICT") || word.eq_ignore_ascii_case(b"NO-TOUCH") => {
             if call.is(2, "ON") || call.is(2, "OFF") {

@@ -1,4 +1,4 @@
-//! What connections share, and the state of each.
+//! What connections share, and each connection's state.
 
 use super::writer::Writer;
 use sidebloom::guard::Guard;
@@ -6,24 +6,22 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use subtle::ConstantTimeEq;
 
-/// Bytes of unfinished requests over all connections. Beyond this, a client with a large request is told to
-/// try again.
+/// Bytes of unfinished requests over all connections. Above this, large requests must be retried later.
 const REQUESTS_BYTES_MAX: usize = 256 << 20;
 /// Unfinished requests up to this size do not count towards the total for all connections.
 const UNCOUNTED_BYTES: usize = 64 << 10;
 
 /// How the server treats its clients.
 pub struct Settings {
-    /// The filter's name: what clients give as the key.
+    /// The filter's name: the key that clients give.
     pub name: Vec<u8>,
     /// The password that clients must give, if any.
     pub password: Option<Vec<u8>>,
-    /// The guard follows a database. Clients cannot change it then, or a change that arrives both ways would
-    /// count twice.
+    /// The guard follows a database. Clients cannot change it, since a change could arrive both ways.
     pub is_followed: bool,
-    /// A client that sends nothing for this long is disconnected.
+    /// Disconnect a client that sends nothing for this long.
     pub idle_timeout: Option<Duration>,
-    /// So is a client that reads none of its replies for this long.
+    /// Disconnect a client that reads no replies for this long.
     pub output_timeout: Duration,
     /// Clients at once.
     pub max_clients: usize,
@@ -33,7 +31,7 @@ pub struct Settings {
     pub threads: usize,
 }
 
-/// The guard, the settings, and what is counted.
+/// The guard, the settings, and the counters.
 pub struct Server {
     pub guard: Guard,
     pub writer: Writer,
@@ -61,13 +59,13 @@ impl Server {
         Server { guard, writer, settings, port, started: Instant::now(), counters: ServerCounters::default() }
     }
 
-    /// Whether `password` is correct. Takes constant time, so that the time does not reveal where it differs.
+    /// Whether `password` is correct. Takes constant time, so timing reveals nothing about it.
     pub fn is_password(&self, password: &[u8]) -> bool {
         self.settings.password.as_ref().is_some_and(|right| bool::from(right.as_slice().ct_eq(password)))
     }
 }
 
-/// One connection's part of the memory for unfinished requests. Released when dropped.
+/// One connection's share of the memory for unfinished requests. Released on drop.
 pub struct Lease<'s> {
     server: &'s Server,
     held: usize,
@@ -78,13 +76,13 @@ impl<'s> Lease<'s> {
         Lease { server, held: 0 }
     }
 
-    /// Makes the part large enough for `bytes`, unless they are too few to count. Returns `false` and keeps
-    /// the old size if there is not enough.
+    /// Grows the share to `bytes`, unless they are too few to count. Returns `false` and keeps the old size
+    /// if there is not enough.
     pub fn cover(&mut self, bytes: usize) -> bool {
         bytes <= UNCOUNTED_BYTES || self.hold(bytes)
     }
 
-    /// Makes the part as small as `bytes` need, which are no more than it covered before.
+    /// Shrinks the share to what `bytes` need, which are no more than it covered before.
     pub fn reduce(&mut self, bytes: usize) {
         self.hold(if bytes > UNCOUNTED_BYTES { bytes } else { 0 });
     }

@@ -10,7 +10,7 @@ pub struct Transaction {
     /// The arguments of all commands.
     pub arguments: BytesMut,
     pub commands: Vec<(&'static Command, Vec<Range<usize>>)>,
-    /// Memory of all of it, in bytes.
+    /// Their memory, in bytes.
     pub held: usize,
     pub is_spoilt: bool,
 }

@@ -68,8 +68,8 @@ impl Wire {
         Ok(())
     }
 
-    /// Closes the connection. Input is read and discarded for a moment: closing with unread input would make
-    /// the client's system drop the last reply.
+    /// Closes the connection. Reads and discards input for a moment: closing with unread input would make the
+    /// client's system drop the last reply.
     pub async fn close(&mut self) {
         let drain = async {
             let _ = self.stream.shutdown().await;

@@ -1,6 +1,6 @@
-//! The thread that changes the guard, so that a disk sync delays only the connections that wait for it.
+//! The thread that changes the guard, so that fsync delays only the connections that wait for it.
 //!
-//! Changes that arrive while one group is written form the next group: one write of the guard, one sync.
+//! Changes that arrive during one write form the next group: one write of the guard, one fsync.
 
 use sidebloom::guard::{Changes, Guard};
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// A group with this many changes takes no more, so that the first of them do not wait too long.
+/// Maximum number of changes in a group, so that the first ones do not wait too long.
 const GROUP_MAX: usize = 1 << 16;
 
 /// For each change, whether it changed a count; or why nothing was changed.
@@ -34,7 +34,7 @@ impl Writer {
         Ok((Writer(sender), thread))
     }
 
-    /// Applies changes and waits until they are durable (as the guard's options define it).
+    /// Applies changes and waits until they are durable, as the guard's options define it.
     pub async fn write(&self, changes: Changes) -> WriteOutcome {
         let (answer, written) = oneshot::channel();
         let gone = || Arc::from("the server is stopping");

@@ -1,4 +1,4 @@
-//! bench and demo, small: every workload finds what it should, and nothing is left behind.
+//! bench and demo, small: every workload finds what it should, and leaves no files.
 
 use crate::sandbox::{Sandbox, field, number, part};
 use std::process::{Command, Stdio};
@@ -149,7 +149,7 @@ fn ctrl_c_leaves_nothing_behind() {
         .spawn()
         .unwrap();
     let begun = Instant::now();
-    // In memory-backed places the demo works in /var/tmp: then there is nothing to wait for here.
+    // If the temporary directory is in memory, the demo works in /var/tmp; then skip the wait.
     while sandbox.left_behind().is_empty() && begun.elapsed() < Duration::from_secs(3) {
         std::thread::sleep(Duration::from_millis(20));
     }

@@ -92,7 +92,7 @@ mod with_slatedb {
         }
     }
 
-    /// Options of the cloud stores come from the environment, under their full names alone.
+    /// Options of the cloud stores come from the environment, under their full names only.
     #[test]
     fn options_come_from_the_environment() {
         let sandbox = with_rows();

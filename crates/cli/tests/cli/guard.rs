@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, number};
 
-/// Words of a command line, with `@name` for a path in the sandbox.
+/// A command line's words, with `@name` for a path in the sandbox.
 fn words(sandbox: &Sandbox, line: &str) -> Vec<String> {
     let word = |word: &str| match word.strip_prefix('@') {
         Some(name) => sandbox.path(name).to_str().unwrap().to_owned(),

@@ -1,4 +1,4 @@
-//! `sidebloom guard … --postgres` on a real server; without one see `guard_postgres.rs`.
+//! `sidebloom guard … --postgres` on a real server; `guard_postgres.rs` tests it without one.
 
 use crate::postgres_support::server;
 use crate::sandbox::{Sandbox, number};
@@ -38,7 +38,7 @@ fn a_table_is_guarded_and_followed_from_the_command_line() {
     assert!(refused.contains("follows a database"), "{refused}");
 
     assert_eq!(number(&sandbox.ok(&with("reconcile", &["--json"])), "surplus"), 0.0);
-    sandbox.ok(&["guard", "insert", &guard, "One"]); // It no longer has a position to follow from.
+    sandbox.ok(&["guard", "insert", &guard, "One"]); // It has no position to follow from any more.
     assert_eq!(number(&sandbox.ok(&with("reconcile", &["--json"])), "surplus"), 1.0);
     let again = sandbox.ok(&with("follow", &["--once", "--refresh"]));
     assert!(again.starts_with("refreshed: 2 rows"), "{again}");
@@ -53,7 +53,7 @@ fn a_table_is_guarded_and_followed_from_the_command_line() {
     assert!(sandbox.fails(&missing).contains("no column \"name\""));
 }
 
-/// A server answers while it follows a table, and takes no changes from clients.
+/// A server answers while it follows a table, and refuses changes from clients.
 #[test]
 fn a_server_that_follows_a_table_answers_and_refuses_changes() {
     let Some(server) = server() else { return };
@@ -65,7 +65,7 @@ fn a_server_that_follows_a_table_answers_and_refuses_changes() {
     let table = ["--postgres", &url, "--table", "songs", "--column", "title"];
     let build = ["guard", "build", guard.to_str().unwrap(), "--bits-per-key", "19"];
     sandbox.ok(&[&build[..], &table].concat());
-    // Comes before the server follows, and goes through the outbox of nobody.
+    // Inserted before the server follows, so not through an outbox.
     db.batch_execute("INSERT INTO songs (title) VALUES ('Sinnerman')").unwrap();
 
     let serving = Server::spawn(command(&guard, &[&["--listen", "127.0.0.1:0"][..], &table].concat()));
@@ -88,7 +88,7 @@ fn a_server_that_follows_a_table_answers_and_refuses_changes() {
     }
     assert_eq!(serving.stop().code(), Some(0));
 
-    // Without the table it answers from what it has, and still takes no changes.
+    // Without the table it answers from what it has, and still refuses changes.
     let serving = Server::spawn(command(&guard, &["--listen", "127.0.0.1:0"]));
     let mut client = serving.connect();
     assert_eq!(client.ask("BF.EXISTS songs Freebird"), ":1");

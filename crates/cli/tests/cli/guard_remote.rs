@@ -1,4 +1,4 @@
-//! `sidebloom guard publish`, and checks of what it has published.
+//! `sidebloom guard publish`, and checks of a published guard.
 
 use crate::sandbox::Sandbox;
 #[cfg(feature = "remote")]

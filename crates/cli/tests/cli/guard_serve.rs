@@ -298,7 +298,7 @@ fn what_was_answered_is_there_after_a_kill() {
     }
 }
 
-/// A write that the disk refuses gets an error reply, and every write that was acknowledged before it stays.
+/// A write that the disk refuses gets an error reply, and every acknowledged write stays.
 #[test]
 #[cfg(target_os = "linux")]
 fn i5_a_refused_write_is_an_error_reply_and_what_was_answered_stays() {
@@ -308,7 +308,7 @@ fn i5_a_refused_write_is_an_error_reply_and_what_was_answered_stays() {
         &dir.path().join("songs.guard"),
         &["--create", "--listen", "127.0.0.1:0", "--durability", "os"],
     );
-    // Beyond the largest file allowed, a write fails, when the signal that comes with it is ignored.
+    // A write above the file size limit fails, because its signal is ignored.
     let mut shell = std::process::Command::new("sh");
     shell.args(["-c", "trap '' XFSZ; exec \"$0\" \"$@\""]).arg(plain.get_program()).args(plain.get_args());
     shell.stderr(std::fs::File::create("/dev/full").unwrap()); // A log on a full disk stops nothing.
@@ -349,7 +349,7 @@ fn it_ends_on_a_signal_with_everything_answered_on_disk() {
     let mut client = server.connect();
     let adds: Vec<u8> = (0..500).flat_map(|n| request(&["BF.ADD", "songs", &format!("key{n}")])).collect();
     client.send(adds);
-    assert_eq!(client.reply(), ":1"); // What it has received by now is finished.
+    assert_eq!(client.reply(), ":1"); // It finishes what it has received.
     server.signal();
     let answered =
         1 + std::iter::from_fn(|| client.try_reply()).inspect(|reply| assert_eq!(reply, ":1")).count();

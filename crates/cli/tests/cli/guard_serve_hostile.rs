@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::net::Shutdown;
 use std::time::{Duration, Instant};
 
-/// The others are served: an answer within a second, while `what` goes on.
+/// Others get an answer within a second, during `what`.
 fn others_are_served(server: &Server, what: &str) {
     let started = Instant::now();
     let mut client = server.connect();
@@ -33,7 +33,7 @@ fn a_faulty_frame_is_named_and_ends_its_connection_only() {
     ] {
         let mut client = server.connect();
         client.send(b"PING\r\n");
-        let _ = client.stream.get_mut().write_all(frame); // It may be shut out before all is sent.
+        let _ = client.stream.get_mut().write_all(frame); // It may be disconnected before all is sent.
         assert_eq!(client.reply(), "+PONG");
         assert_eq!(client.reply(), error);
         assert!(client.is_closed());
@@ -105,7 +105,7 @@ fn memory_for_large_requests_has_an_end_for_all_clients_together() {
             }
             Ok(_) => refused += 1,
             Err(error) if error.kind() == ErrorKind::ConnectionReset => refused += 1,
-            Err(_) => {} // It waits for the rest.
+            Err(_) => {} // The server waits for the rest.
         }
     }
     assert!((10..40).contains(&refused), "{refused} of 40 were refused");
@@ -163,8 +163,7 @@ fn a_client_that_vanished_is_looked_for_by_the_system() {
     let server = Server::start(dir.path(), &[]);
     let mut client = server.connect();
     assert_eq!(client.ask("PING"), "+PONG");
-    // In /proc/net/tcp the second field is the local address, the fourth the state (01: established), the
-    // sixth the timer (02: keepalive).
+    // /proc/net/tcp: 2 is the local address, 4 the state (01: established), 6 the timer (02: keepalive).
     let local = format!("0100007F:{:04X}", server.address.port());
     let has_timer = || {
         let table = std::fs::read_to_string("/proc/net/tcp").unwrap();

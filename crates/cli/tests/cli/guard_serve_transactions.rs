@@ -30,7 +30,7 @@ fn a_transaction_is_queued_and_answered_as_by_redis() {
             ("EXEC", "[]"),
         ],
     );
-    // Nothing of a queue is seen by others before EXEC, or ever after DISCARD or RESET.
+    // Others see nothing of a queue before EXEC, and never after DISCARD or RESET.
     let mut other = server.connect();
     asks(&mut client, &[("MULTI", "+OK"), ("BF.ADD songs d", "+QUEUED")]);
     assert_eq!(other.ask("BF.EXISTS songs d"), ":0");
@@ -48,7 +48,7 @@ fn a_transaction_is_queued_and_answered_as_by_redis() {
     );
 }
 
-/// A transaction with a malformed command is aborted; one whose command fails when it is executed is not.
+/// A malformed command aborts a transaction; a command that fails on execution does not.
 #[test]
 fn a_malformed_command_aborts_a_transaction_and_a_later_failure_does_not() {
     let dir = tempfile::tempdir().unwrap();
@@ -77,7 +77,7 @@ fn a_malformed_command_aborts_a_transaction_and_a_later_failure_does_not() {
     );
 }
 
-/// A transaction of many commands takes effect as one, and its memory is bounded.
+/// A transaction of many commands takes effect at once, and its memory is bounded.
 #[test]
 fn a_transaction_of_many_commands_is_whole_and_its_memory_bounded() {
     let dir = tempfile::tempdir().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::sandbox::{Sandbox, number};
 
-/// Rows as `scan` prints them, after loading `content` from a file of this name.
+/// Loads `content` from a file of this name, and returns the rows as `scan` prints them.
 fn loaded(name: &str, content: &[u8], options: &[&str]) -> String {
     let sandbox = Sandbox::new();
     let file = sandbox.file(name, content);
@@ -59,7 +59,7 @@ fn the_real_song_catalogue_loads() {
     assert_eq!(sandbox.ok(&["get", "Queen\tBohemian Rhapsody"]), "1975");
 }
 
-/// A file's name, content and options, its bad line's number, a word of what is wrong, rows that are good.
+/// A file's name, content and options, the bad line's number, a word of the error, the good rows.
 type Bad = (&'static str, &'static [u8], &'static [&'static str], usize, &'static str, usize);
 
 /// A bad line in each format.
@@ -217,7 +217,7 @@ fn load_says_how_many_rows_overwrote_others() {
     assert!(sandbox.ok(&["load", "--json", "--blind", &other]).contains("\"overwritten\":null"));
 }
 
-/// A bulk load gives the same rows in any format, and they replace those of the store.
+/// A bulk load gives the same rows in any format, and they replace rows of the store.
 #[test]
 fn a_bulk_load_gives_the_same_rows_in_any_format_and_replaces_older_ones() {
     for (name, content, options) in [

@@ -1,9 +1,9 @@
-//! load: several files, compressed ones, and files that are no rows.
+//! load: several files, compressed files, and files without rows.
 
 use crate::sandbox::{Sandbox, number};
 use std::io::Write;
 
-/// Compressed in as many members as there are parts.
+/// Compressed, with one member per part.
 fn gzip(parts: &[&[u8]]) -> Vec<u8> {
     parts
         .iter()
@@ -175,8 +175,8 @@ fn a_first_row_that_looks_like_a_header_is_reported() {
 fn the_option_that_does_not_apply_is_the_one_that_was_given() {
     let sandbox = Sandbox::new();
     let said = sandbox.fails(&["load", "-", "--key", "x"]);
-    assert!(said.contains("--key does not apply to standard input, which is taken for lines"), "{said}");
-    assert!(said.contains("choose its --format") && !said.contains("--value"), "{said}");
+    assert!(said.contains("--key does not apply to standard input, read as lines"), "{said}");
+    assert!(said.contains("give its --format") && !said.contains("--value"), "{said}");
     let said = sandbox.fails(&["load", "songs.txt", "--value", "2"]);
     assert!(said.contains("--value does not apply to songs.txt") && !said.contains("--key"), "{said}");
     assert!(

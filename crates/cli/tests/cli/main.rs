@@ -1,4 +1,4 @@
-//! The binary as a user runs it: its output, its exit codes, and what it leaves behind.
+//! The binary as a user runs it: its output, its exit codes, and the files it leaves.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
 
 mod bench;

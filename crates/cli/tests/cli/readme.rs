@@ -1,4 +1,4 @@
-//! The README's commands, as a reader of a clean clone would type them.
+//! The README's commands, as a reader types them in a clean clone.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -6,8 +6,7 @@ use std::process::Command;
 
 use crate::sandbox::Sandbox;
 
-/// The commands after `$ ` in the README, each with the output that it shows below, if any. Those of Cargo
-/// are left out.
+/// The commands after `$ ` in the README, each with the output shown below it, if any, except Cargo commands.
 fn commands(readme: &str) -> Vec<(&str, String)> {
     let mut found: Vec<(&str, String)> = Vec::new();
     let mut in_console = false;

@@ -1,4 +1,4 @@
-//! publish, clone, and stores at a URL: a directory stands for the bucket.
+//! publish, clone, and stores at a URL; a directory serves as the bucket.
 
 use crate::sandbox::{Sandbox, files};
 use std::fs;
@@ -54,7 +54,7 @@ fn what_writes_refuses_a_url() {
         &["bench", "fillseq", "--num", "10"],
     ] {
         let error = sandbox.fails(&[&["--db", &url], args].concat());
-        assert!(error.contains("a published store is only read"), "{args:?}: {error}");
+        assert!(error.contains("a published store is read-only"), "{args:?}: {error}");
     }
     assert!(files(&sandbox.path("bucket")).is_empty());
 }
@@ -111,7 +111,7 @@ mod built_in {
         let json = sandbox.ok(&["publish", &url, "--collect", "1h", "--json"]);
         assert_eq!(number(&json, "collected"), 0.0, "{json}");
         let text = sandbox.ok(&["publish", &url, "--collect", "0s"]);
-        // Two generations, a manifest, and the segment and the filter that were compacted.
+        // Two generations, a manifest, and the compacted segment and filter.
         assert!(text.ends_with("5 old objects removed\n"), "{text}");
         assert_eq!(sandbox.run(&at(&sandbox, &url, &["get", "b"])).text(), "2");
         object(&sandbox, "gen");

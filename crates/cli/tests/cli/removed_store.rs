@@ -1,4 +1,4 @@
-//! A store that is removed while a command writes it.
+//! A store that is removed while a command writes to it.
 
 use crate::sandbox::{Sandbox, files};
 use std::io::Write;

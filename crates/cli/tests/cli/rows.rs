@@ -52,7 +52,7 @@ fn any_bytes_go_from_store_to_store_through_every_format() {
     let sandbox = Sandbox::new();
     let mut expected = String::new();
     for byte in 0..=255u8 {
-        // Each byte alone as a key, and within a value; the empty value and the empty key are among them.
+        // Each byte alone as a key, and within a value, including the empty key and the empty value.
         let key = if byte == 0 { String::new() } else { format!("{byte:02x}") };
         let value = if byte == 1 { String::new() } else { format!("61{byte:02x}c3bc") };
         expected += &format!("{key}\t{value}\n");
@@ -160,7 +160,7 @@ fn delete_takes_a_prefix_or_bounds_and_refuses_what_is_no_range() {
 #[test]
 fn sizes_over_the_limits_are_refused_by_name() {
     let sandbox = Sandbox::new();
-    // A single argument of the operating system's is shorter than the largest key.
+    // The largest key is longer than an argument may be.
     let key = |len: usize| format!("{}\tv\n", "k".repeat(len));
     let load = |rows: String| sandbox.run_with(&["load", "--format", "scan", "-"], rows.as_bytes());
     assert_eq!(load(key(65536)).code, 0);

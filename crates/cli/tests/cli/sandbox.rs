@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
-/// A directory for one test, with a store in it that the commands name.
+/// A directory for one test, with the store that the commands use.
 pub struct Sandbox {
     dir: TempDir,
 }
@@ -57,14 +57,14 @@ impl Sandbox {
         Outcome { code: output.status.code().unwrap(), out: output.stdout, err }
     }
 
-    /// Runs a command that must succeed; its standard output.
+    /// Runs a command that must succeed. Returns its standard output.
     pub fn ok<S: AsRef<OsStr>>(&self, args: &[S]) -> String {
         let outcome = self.run(args);
         assert_eq!(outcome.code, 0, "{}", outcome.err);
         outcome.text()
     }
 
-    /// Runs a command that must end in an error; what it says.
+    /// Runs a command that must fail. Returns its message.
     pub fn fails<S: AsRef<OsStr>>(&self, args: &[S]) -> String {
         let outcome = self.run(args);
         assert_eq!(outcome.code, 2, "{}", outcome.text());
@@ -96,7 +96,7 @@ pub fn field<'a>(json: &'a str, name: &str) -> &'a str {
     rest[..end].trim_matches('"')
 }
 
-/// The text from an object's field on, for fields within it.
+/// The text from an object's field on, to find fields within it.
 pub fn part<'a>(json: &'a str, name: &str) -> &'a str {
     &json[json.find(&format!("\"{name}\":{{")).unwrap_or_else(|| panic!("no {name} in {json}"))..]
 }

@@ -1,5 +1,4 @@
-//! Starts the real server and talks to it over a socket, with a client of its own: nothing but the standard
-//! library.
+//! Starts the real server and talks to it over a socket, with a client that needs only the standard library.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -22,7 +21,7 @@ pub fn command(dir: &Path, options: &[&str]) -> Command {
 }
 
 impl Server {
-    /// On a guard `songs.guard` in `dir`, which is made when missing.
+    /// On the guard `songs.guard` in `dir`, created if missing.
     pub fn start(dir: &Path, options: &[&str]) -> Self {
         let options = [&["--create", "--listen", "127.0.0.1:0"], options].concat();
         Self::spawn(command(&dir.join("songs.guard"), &options))
@@ -51,7 +50,7 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    /// SIGTERM, and what comes of it.
+    /// SIGTERM. Returns the outcome.
     pub fn stop(mut self) -> ExitStatus {
         self.signal();
         self.child.wait().unwrap()
@@ -105,14 +104,14 @@ impl Client {
         self.stream.get_mut().write_all(bytes.as_ref()).unwrap();
     }
 
-    /// The reply to a command whose words have no spaces in them; see [`reply`](Self::reply).
+    /// The reply to a command whose words have no spaces; see [`reply`](Self::reply).
     pub fn ask(&mut self, command: &str) -> String {
         self.send(request(&command.split(' ').collect::<Vec<_>>()));
         self.reply()
     }
 
-    /// The next reply in one line: a status or error as it is sent, `"text"`, `:1`, `#t`, `nil`, `[array]`,
-    /// `{map}`, `<set>`.
+    /// The next reply in a line: raw status or error, `"text"`, `:1`, `#t`, `nil`, `[array]`, `{map}`,
+    /// `<set>`.
     pub fn reply(&mut self) -> String {
         self.try_reply().unwrap_or_else(|| panic!("the connection is closed"))
     }
@@ -155,7 +154,7 @@ impl Client {
     }
 }
 
-/// Waits until something is so.
+/// Waits for a condition.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
     let started = Instant::now();
     while !is_so() {

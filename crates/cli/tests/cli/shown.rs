@@ -1,4 +1,4 @@
-//! What messages show: no secrets, and nothing that drives a terminal.
+//! What messages show: no secrets, and no terminal control characters.
 
 use crate::sandbox::{Outcome, Sandbox};
 

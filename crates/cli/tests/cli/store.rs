@@ -1,4 +1,4 @@
-//! stats, verify, repair, compact, rebuild-filters, checkpoint, and stores that are not what they should be.
+//! stats, verify, repair, compact, rebuild-filters, checkpoint, and faulty stores.
 
 use crate::sandbox::{Sandbox, files, number, part};
 use sidebloom::{LevelStats, Stats};
@@ -28,7 +28,7 @@ fn stats_tell_keys_bytes_and_rates() {
     let total = part(&json, "total");
     assert_eq!((number(total, "segments"), number(total, "keys")), (1.0, 20_000.0));
     assert!((9.0..12.0).contains(&number(total, "bits_per_key")), "{json}");
-    // 5000 questions: an observed rate far above the expected one would be a wrong filter or a wrong table.
+    // 5000 lookups: an observed rate far above the expected one means a wrong filter or a wrong table.
     let expected = number(total, "expected_fpr");
     assert!((1e-6..0.02).contains(&expected), "{json}");
     assert!(number(total, "observed_fpr") < 3.0 * expected + 0.002, "{json}");
@@ -44,7 +44,7 @@ fn stats_probe_asks_as_often_as_it_is_told_and_says_of_how_many_a_rate_is() {
     for probes in [300, 1000, 2500] {
         let json = sandbox.ok(&["stats", "--json", "--probe", &probes.to_string()]);
         assert_eq!(number(&json, "probed"), f64::from(probes), "{json}");
-        // All but those that follow the last key: they are beyond the segment, whose filter is not asked.
+        // All but the keys after the last one: they are outside the segment, so its filter is not probed.
         let beyond = f64::from(probes) - number(part(&json, "total"), "observed_answers");
         assert!((0.0..=3.0).contains(&beyond), "{json}");
     }
@@ -60,7 +60,7 @@ fn stats_probe_asks_as_often_as_it_is_told_and_says_of_how_many_a_rate_is() {
 fn stats_print_every_counter_of_the_library_shortages_too() {
     let sandbox = filled(100);
     let json = sandbox.ok(&["stats", "--json"]);
-    // The names of the fields, wherever they stand: a new one must be printed too.
+    // The names of all fields at any depth: a new one must be printed too.
     let names = [format!("{:?}", Stats::default()), format!("{:?}", LevelStats::default())].join(" ");
     let names: Vec<&str> = names.split([' ', '{']).filter_map(|word| word.strip_suffix(':')).collect();
     assert!(names.contains(&"shortages") && names.len() > 30, "{names:?}");
@@ -99,7 +99,7 @@ fn rebuild_filters_changes_filters_and_nothing_else() {
         ["bits_per_key", "expected_fpr"].map(|name| number(part(&json, "total"), name))
     };
     let [bits, rate] = shape();
-    // Between two widths, the number of the file would decide. This is above the widest one.
+    // Between two widths, the file number would decide. This is above the widest one.
     assert!(sandbox.ok(&["rebuild-filters", "--bits-per-key", "20"]).contains("20,000 keys"));
     assert_eq!(fs::read(&segment).unwrap(), bytes);
     let [more_bits, lower_rate] = shape();
@@ -211,7 +211,7 @@ fn compact_takes_keys_from_the_first_on_and_before_the_last() {
     assert_eq!(at_level0(), 2.0);
     for beside in [
         &["--to", "b"][..],                 // excluded
-        &["--from", "d\u{1}", "--to", "m"], // after the last of one, and not the first of the other
+        &["--from", "d\u{1}", "--to", "m"], // after the last key of one, before the first of the other
         &["--from", "p"],
         &["--hex", "--from", "6401", "--to", "6d"],
     ] {

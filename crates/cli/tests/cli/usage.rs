@@ -1,4 +1,4 @@
-//! What helps a user who took one thing for another.
+//! Hints for a user who mistook one thing for another.
 
 use crate::sandbox::Sandbox;
 
@@ -107,7 +107,7 @@ fn options_are_offered_and_taken_where_they_have_an_effect() {
         }
         assert!(help.contains("--json"));
     }
-    // A shell does not complete what a command refuses.
+    // Shells do not complete what a command refuses.
     let script = sandbox.ok(&["completions", "bash"]);
     let offered = script
         .split("sidebloom__subcmd__filter__subcmd__info)")
@@ -118,7 +118,7 @@ fn options_are_offered_and_taken_where_they_have_an_effect() {
         .unwrap();
     let offered = offered.lines().next().unwrap();
     assert!(offered.contains("--json") && !offered.contains("--db"), "{offered}");
-    // The variables are for whatever command wants them.
+    // The variables apply to any command that uses them.
     let lines = sandbox.file("lines", "a\n");
     let filter = sandbox.path("f").to_str().unwrap().to_owned();
     let mut build = sandbox.command();
@@ -173,7 +173,7 @@ fn get_reads_keys_from_standard_input() {
     assert_eq!(json, "{\"key\":\"c\",\"value\":\"2\",\"found\":true}\n{\"key\":\"d\",\"found\":false}\n");
     let many: String = (0..3000).map(|i| format!("{}\n", if i == 2999 { "c" } else { "no" })).collect();
     assert_eq!(sandbox.run_with(&["get", "-"], many.as_bytes()).text(), "c\t2\n");
-    // Keys that begin with a hyphen are keys as before.
+    // Keys that begin with a hyphen are still keys.
     assert_eq!(sandbox.ok(&["get", "-5"]), "cold");
     let asked = sandbox.run(&["get", "-0", "c"]);
     assert!(asked.code == 1 && asked.text() == "c\t2\n" && asked.err.contains("`get -0 -`"), "{}", asked.err);
@@ -227,7 +227,7 @@ fn lines_end_in_nul_wherever_lines_are_read() {
     text(&["guard", "refresh", &guard, "--lines", &more, "-0"], b"");
     assert_eq!(text(&check, b"a\nb\0d\nd\0e\ne\0"), "a\nb\0d\nd\0");
     text(&["guard", "reconcile", &guard, "--lines", &more, "-0"], b"");
-    // A key that looks like the option stays a key.
+    // A key that looks like the option is still a key.
     text(&["guard", "insert", &guard, "-0", "-7"], b"");
     assert_eq!(text(&check, b"-0\0-7\0"), "-0\0-7\0");
     let database = ["guard", "build", "h", "-0", "--sqlite", "f", "--table", "t", "--column", "c"];

@@ -15,7 +15,7 @@ fn spawn(sandbox: &Sandbox, args: &[&str]) -> Child {
 
 /// A process that has the store open until its standard input ends.
 fn holder(sandbox: &Sandbox) -> Child {
-    sandbox.ok(&["put", "first", "1"]); // Nobody waits for a store that does not exist.
+    sandbox.ok(&["put", "first", "1"]); // A missing store is not waited for.
     let mut holder = spawn(sandbox, &["load", "--wait", "-"]);
     while sandbox.run(&["put", "first", "2"]).code == 0 {
         assert!(holder.try_wait().unwrap().is_none(), "it has the store");

@@ -1,5 +1,4 @@
-//! Takes libpq's TLS parameters out of a connection string: the `postgres` crate knows only some values of
-//! `sslmode`.
+//! Extracts libpq's TLS parameters from a connection string: `postgres` knows only some `sslmode` values.
 
 use percent_encoding::percent_decode_str;
 
@@ -13,7 +12,7 @@ pub struct TlsParameters {
 }
 
 impl TlsParameters {
-    /// Stores a parameter; false if it is not one of these.
+    /// Stores a parameter; `false` if it is not one of these.
     fn take(&mut self, name: &str, value: String) -> bool {
         let of = match name {
             "sslmode" => &mut self.sslmode,
@@ -28,8 +27,8 @@ impl TlsParameters {
     }
 }
 
-/// The TLS parameters of a connection string, and what is left of it. A malformed one is left whole, for the
-/// parser of the rest to refuse.
+/// The TLS parameters of a connection string, and the rest. A malformed string is left whole, for the parser
+/// of the rest to refuse.
 pub fn split(url: &str) -> (String, TlsParameters) {
     let is_url = url.starts_with("postgres://") || url.starts_with("postgresql://");
     let found = if is_url { split_url(url) } else { split_words(url) };
@@ -69,8 +68,7 @@ fn split_words(text: &str) -> Option<(String, TlsParameters)> {
     Some((kept.join(" "), taken))
 }
 
-/// A value, quoted or up to the next space, and what follows it. A backslash makes the next character an
-/// ordinary one.
+/// A value, quoted or up to the next space, and the text after it. A backslash escapes the next character.
 fn value(text: &str) -> Option<(String, &str)> {
     let quoted = text.strip_prefix('\'');
     let mut chars = quoted.unwrap_or(text).chars();

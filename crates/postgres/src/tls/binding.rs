@@ -1,4 +1,4 @@
-//! Binds a SCRAM login to the TLS session, so that nobody in between can pass the login on (RFC 5929,
+//! Binds a SCRAM login to the TLS session, so that nobody in between can relay the login (RFC 5929,
 //! `tls-server-end-point`).
 
 use super::verify::is_readable;
@@ -9,13 +9,13 @@ use sha2::{Digest, Sha256, Sha384, Sha512};
 const SEQUENCE: u8 = 0x30;
 const OBJECT_ID: u8 = 0x06;
 
-/// 1.2.840.113549.1.1, followed by the number of one of RSA's signatures.
+/// 1.2.840.113549.1.1, followed by the number of an RSA signature algorithm.
 const RSA: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 0x01, 0x01];
-/// 1.2.840.10045.4.3, followed by the number of one of ECDSA's.
+/// 1.2.840.10045.4.3, followed by the number of an ECDSA algorithm.
 const ECDSA: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 0x04, 0x03];
 
-/// The hash of a server's certificate. None for a certificate that cannot prove that the server has its key,
-/// and for signatures that name no hash (Ed25519).
+/// The hash of a server's certificate. `None` for a certificate that cannot prove that the server has its
+/// key, and for signatures without a hash function (Ed25519).
 pub fn channel_binding(certificate: &CertificateDer<'_>) -> ChannelBinding {
     match is_readable(certificate).then(|| hash(certificate)).flatten() {
         Some(hash) => ChannelBinding::tls_server_end_point(hash),
@@ -39,7 +39,7 @@ fn hash(certificate: &[u8]) -> Option<Vec<u8>> {
     }
 }
 
-/// The first element of DER: its tag, its content, and what follows it.
+/// The first DER element: its tag, its content, and what follows it.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (&[tag, length], rest) = der.split_first_chunk()?;
     let (length, rest) = match length {

@@ -1,4 +1,4 @@
-//! Why a connection has no TLS.
+//! TLS errors.
 
 use rustls::CertificateError;
 use std::fmt;
@@ -12,16 +12,16 @@ pub enum TlsError {
         path: PathBuf,
         what: String,
     },
-    /// With the reason, or empty.
+    /// The reason, or empty.
     NoSystemRoots(String),
-    /// No certificate can be for such a host.
+    /// Not a host name for which a certificate can exist.
     HostName(String),
     Handshake(rustls::Error),
     Connection(io::Error),
 }
 
 impl From<io::Error> for TlsError {
-    /// The error of a handshake, which comes wrapped.
+    /// The error of a handshake, unwrapped.
     fn from(error: io::Error) -> Self {
         match error.downcast::<rustls::Error>() {
             Ok(error) => TlsError::Handshake(error),
@@ -35,9 +35,9 @@ impl fmt::Display for TlsError {
         match self {
             TlsError::File { path, what } => write!(f, "cannot use {}: {what}", path.display()),
             TlsError::NoSystemRoots(why) => {
-                write!(f, "the system has no root certificates{why}; name a file of them with sslrootcert")
+                write!(f, "the system has no root certificates{why}; give a file of them with sslrootcert")
             }
-            TlsError::HostName(host) => write!(f, "\"{host}\" is not the name of a host"),
+            TlsError::HostName(host) => write!(f, "\"{host}\" is not a host name"),
             TlsError::Handshake(rustls::Error::InvalidCertificate(why)) => match why {
                 CertificateError::UnknownIssuer => {
                     f.write_str("the server's certificate is not trusted: no root certificate vouches for it")

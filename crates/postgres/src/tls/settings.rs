@@ -1,4 +1,4 @@
-//! What a connection demands of TLS: libpq's `sslmode`, and the files of certificates.
+//! The TLS settings of a connection: libpq's `sslmode`, and the certificate files.
 
 use super::address::TlsParameters;
 use super::error::TlsError;
@@ -11,7 +11,7 @@ use rustls::{ClientConfig, RootCertStore};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// libpq's values, but for `allow`.
+/// libpq's values, except `allow`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Mode {
     Disable,
@@ -31,7 +31,7 @@ impl Mode {
             "verify-full" => Mode::VerifyFull,
             _ => {
                 return Err(format!(
-                    "invalid sslmode \"{name}\": it is disable, prefer, require, verify-ca or verify-full"
+                    "invalid sslmode \"{name}\": use disable, prefer, require, verify-ca or verify-full"
                 ));
             }
         })
@@ -57,7 +57,7 @@ pub struct TlsSettings {
 }
 
 impl TlsSettings {
-    /// From a connection string's parameters. What it lacks comes from `env` and from the files under `home`,
+    /// From a connection string's parameters. Missing ones come from `env` and from the files under `home`,
     /// as in libpq.
     pub fn new(
         given: TlsParameters,
@@ -81,7 +81,7 @@ impl TlsSettings {
         };
         let roots = match (mode, roots) {
             (Mode::Disable, _) => Roots::Unchecked,
-            // Anybody can get a certificate of a public authority, for a name of their own.
+            // Anybody can get a certificate from a public authority, for their own name.
             (Mode::Prefer | Mode::Require | Mode::VerifyCa, Roots::System) => {
                 return Err("sslrootcert=system needs sslmode=verify-full".to_owned());
             }
@@ -117,7 +117,7 @@ impl TlsSettings {
                 .with_client_auth_cert(certificates(certificate)?, private_key(key)?)
                 .map_err(|error| unusable(certificate, &error))?,
         };
-        // Servers that are asked for TLS at once (sslnegotiation=direct) insist on it.
+        // Servers asked for direct TLS (sslnegotiation=direct) insist on it.
         config.alpn_protocols = vec![b"postgresql".to_vec()];
         Ok(config)
     }
@@ -133,7 +133,7 @@ impl TlsSettings {
             }
             Roots::System => {
                 let found = rustls_native_certs::load_native_certs();
-                // Systems have some that rustls cannot read.
+                // Systems have some roots that rustls cannot read.
                 roots.add_parsable_certificates(found.certs);
                 if roots.is_empty() {
                     let why = found.errors.first().map_or(String::new(), |error| format!(": {error}"));
@@ -208,7 +208,7 @@ mod tests {
         }
     }
 
-    /// What the address lacks comes from the environment, and then from the home directory.
+    /// Parameters missing from the address come from the environment, then from the home directory.
     #[test]
     fn what_the_address_lacks_comes_from_the_environment_and_then_from_home() {
         let home = tempfile::tempdir().unwrap();

@@ -9,22 +9,22 @@ use rustls::{DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 
 #[derive(Debug)]
 pub struct Verifier {
-    /// `None`: any certificate will do.
+    /// `None`: accept any certificate.
     pub roots: Option<RootCertStore>,
     pub checks_name: bool,
     pub algorithms: WebPkiSupportedAlgorithms,
 }
 
 impl Verifier {
-    /// Whether there is no way to tell, and no need to: nothing is known of a server whose certificate any
-    /// will do, so its signature proves nothing. Servers often have certificates of version 1, which rustls
-    /// does not read.
+    /// Whether a signature cannot be checked and need not be: if any certificate is accepted, nothing is
+    /// known about the server, so its signature proves nothing. Servers often have version 1 certificates,
+    /// which rustls does not read.
     fn is_opaque(&self, certificate: &CertificateDer<'_>) -> bool {
         self.roots.is_none() && !is_readable(certificate)
     }
 }
 
-/// Whether signatures made with the certificate's key can be checked.
+/// Whether signatures by the certificate's key can be checked.
 pub fn is_readable(certificate: &CertificateDer<'_>) -> bool {
     ParsedCertificate::try_from(certificate).is_ok()
 }

@@ -20,8 +20,8 @@ fn soon() -> FollowOptions {
     FollowOptions::new().poll(Duration::from_millis(5)).check(Duration::from_millis(5))
 }
 
-/// Follows and calls `step` with the current step, from 0, and each event. `step` returns the next step;
-/// `None` ends.
+/// Follows and calls `step` with the current step, from 0, and each event. `step` returns the next step, or
+/// `None` to end.
 fn follow(
     source: &mut PostgresSource,
     guard: &Guard,
@@ -94,8 +94,7 @@ fn renaming_column_table_and_schema_breaks_no_write_and_no_follower() {
         Some(step + 1)
     });
     assert_eq!((renamed, guard.stats().rows), (4, 4));
-    // A new follower with the new names continues where the old one stopped: no second set of triggers, no
-    // refresh.
+    // A new follower with new names continues where the old one stopped, without new triggers or a refresh.
     drop(source);
     let mut source = PostgresSource::connect(&url, "tracks", "name").unwrap();
     source.install_trigger().unwrap();
@@ -111,7 +110,7 @@ fn renaming_column_table_and_schema_breaks_no_write_and_no_follower() {
     db.batch_execute("INSERT INTO tracks (name) VALUES ('free')").unwrap();
 }
 
-/// Triggers are removed under their new names too, and after the table was dropped.
+/// Triggers are removed by the new names too, and after the table was dropped.
 #[test]
 fn triggers_are_removed_under_new_names_and_after_a_drop_of_the_table() {
     let Some(server) = server() else { return };
@@ -219,7 +218,7 @@ fn a_partition_that_is_attached_or_loses_its_triggers_is_noticed() {
         (1, FollowEvent::Suspended { .. }) => Some(2),
         (2, FollowEvent::Refreshed(_)) => {
             assert_eq!((guard.count("attached").unwrap(), guard.is_suspended()), (1, false));
-            // The partition's columns have other numbers than the parent's.
+            // In the partition, the columns have other numbers than in the parent.
             db.batch_execute("INSERT INTO songs (title, year) VALUES ('Two', 2002); UPDATE new SET title = 'Three' WHERE title = 'Two'")
                 .unwrap();
             Some(3)
@@ -267,7 +266,7 @@ fn dropping_the_column_breaks_no_write_and_every_answer_is_maybe() {
     assert_eq!(left_behind(&mut db), 0);
 }
 
-/// Dropping the column is noticed, even if a truncation comes before the next check.
+/// Dropping the column is noticed even if a truncation comes before the next check.
 #[test]
 fn dropping_the_column_is_noticed_even_if_a_truncation_follows() {
     let Some(server) = server() else { return };
@@ -291,7 +290,7 @@ fn dropping_the_column_is_noticed_even_if_a_truncation_follows() {
     assert_eq!(guard.may_contain(NEVER), Verdict::Maybe);
 }
 
-/// A table or a column that is renamed while its rows are about to be counted is still followed.
+/// A table or a column renamed just before its rows are counted is still followed.
 #[test]
 fn a_table_or_column_renamed_before_rows_are_counted_is_still_followed() {
     let Some(server) = server() else { return };

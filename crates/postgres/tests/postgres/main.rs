@@ -1,6 +1,6 @@
-//! A guard before a real PostgreSQL server, started for the tests from the system's packages.
+//! A guard in front of a real PostgreSQL server, started for the tests from the system's packages.
 //!
-//! Without an installed server the tests say so, loudly, and do nothing; with
+//! Without an installed server, the tests print a warning and do nothing; with
 //! `SIDEBLOOM_TEST_POSTGRES=required` they fail.
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! A guard never says no to a spelling that a PostgreSQL column treats as one of its keys.
+//! A guard never denies a spelling that a PostgreSQL column treats as one of its keys.
 
 use crate::support::{fine, server};
 use sidebloom::filter::Verdict;
@@ -77,7 +77,7 @@ fn no_spelling_that_the_column_treats_as_one_of_its_keys_gets_a_no() {
         let mut found = 0;
         for (key, name) in ASKED.iter().flat_map(|key| types.iter().map(move |name| (key, name))) {
             let sql = format!("SELECT count(*) FROM t WHERE {column} = $1::text::{name}");
-            // A key that the type does not accept is in no row.
+            // A key that the type rejects is in no row.
             let rows: i64 = db.query_one(&sql, &[key]).map_or(0, |row| row.get(0));
             if rows > 0 {
                 found += 1;

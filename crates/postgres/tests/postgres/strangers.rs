@@ -23,7 +23,7 @@ fn function(db: &mut Client) -> String {
     db.query_one(name, &[]).unwrap().get(0)
 }
 
-/// A table with the trigger of a followed one, from which a row is deleted.
+/// A table with a followed table's trigger; then deletes a row from it.
 fn forge(stranger: &mut Client, function: &str) -> Result<(), sidebloom_postgres::postgres::Error> {
     stranger.batch_execute(&format!(
         "CREATE TEMP TABLE IF NOT EXISTS forged (title text);
@@ -33,7 +33,7 @@ fn forge(stranger: &mut Client, function: &str) -> Result<(), sidebloom_postgres
     stranger.batch_execute("INSERT INTO forged VALUES ('Zombie'); DELETE FROM forged WHERE title = 'Zombie'")
 }
 
-/// What version 0.1 installed, but for what follows the first change.
+/// What version 0.1 installed, except what follows the first change.
 fn install_as_before(db: &mut Client, function: &str) {
     db.batch_execute(&format!(
         "GRANT EXECUTE ON FUNCTION {function}() TO PUBLIC;
@@ -60,7 +60,7 @@ fn i11_a_role_that_may_only_connect_cannot_make_a_guard_deny_a_key() {
         refused.as_db_error().unwrap().message(),
         format!("permission denied for function {function}")
     );
-    // The number of the table protects where somebody has granted it.
+    // The table's number protects even after somebody granted access.
     db.batch_execute(&format!("GRANT EXECUTE ON FUNCTION {function}() TO PUBLIC")).unwrap();
     forge(&mut stranger, &function).unwrap();
     assert_eq!(server.outbox("strangers"), 0);
@@ -150,7 +150,7 @@ fn triggers_that_become_unsafe_suspend_the_guard_until_they_are_replaced() {
     }
 }
 
-/// Whoever may create objects in the schema can guess the names, and owns what is there first.
+/// Whoever may create objects in the schema can guess the names and create them first.
 #[test]
 fn names_that_another_role_has_taken_are_not_used() {
     let Some(server) = server() else { return };
@@ -198,8 +198,7 @@ fn default_privileges_give_nobody_the_outbox() {
     follow_once(&mut source, &guard).unwrap();
 }
 
-/// Functions, operators and casts of others are a better match for what a follower asks than the server's
-/// own.
+/// Other roles' functions, operators and casts match a follower's queries better than the server's own.
 #[test]
 fn a_follower_runs_no_function_of_another_role() {
     let Some(server) = server() else { return };

@@ -1,4 +1,4 @@
-//! Connections with TLS, to servers with certificates of the tests' own.
+//! Connections with TLS, to servers with the tests' own certificates.
 
 use crate::support::{Server, check_exact, fine, follow_once};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, IsCa, KeyPair, PublicKeyData, SigningKey};
@@ -28,7 +28,7 @@ fn issue(authority: &Authority, name: &str, common_name: &str) -> (String, Strin
     (params.signed_by(&key, authority).unwrap().pem(), key.serialize_pem())
 }
 
-/// One that nobody uses.
+/// A key that nobody uses.
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }
@@ -40,13 +40,12 @@ fn listening(port: u16) -> String {
 struct TlsServer {
     server: Server,
     port: u16,
-    /// Certificates that clients use: `ca.crt` trusts the server; `other.crt` and `impostor.crt` do not;
-    /// `client.crt` and `client.key` are those of `carla`.
+    /// Client certificates: `ca.crt` trusts the server; `other.crt` and `impostor.crt` do not; `client.crt`
+    /// and `client.key` are `carla`'s.
     files: TempDir,
 }
 
-/// The server's certificate is for the host `db.example`. The role `carla` needs a certificate, `sandra` a
-/// password.
+/// The server's certificate is for the host `db.example`. `carla` needs a certificate, `sandra` a password.
 fn tls_server() -> Option<&'static TlsServer> {
     static SHARED: OnceLock<Option<TlsServer>> = OnceLock::new();
     let start = || {
@@ -187,7 +186,7 @@ fn clients_log_in_with_certificates_and_session_bound_passwords() {
     refused(server.connect("db.example", &format!("{bound} sslmode=disable")), "channel binding");
 }
 
-/// A guard is built and follows through TLS, and trusts no other server when it reconnects.
+/// A guard is built and follows through TLS, and on reconnecting trusts no other server.
 #[test]
 fn a_guard_follows_through_tls_and_trusts_no_other_server() {
     let Some(server) = tls_server() else { return };
@@ -269,7 +268,7 @@ fn a_server_without_tls_and_one_with_a_certificate_of_version_1() {
     assert_openssl_agrees(&server.add("server.crt", &version_1(&key)));
 }
 
-/// The certificate is one that other implementations read.
+/// The certificate is readable by other implementations.
 fn assert_openssl_agrees(certificate: &Path) {
     let Ok(read) = std::process::Command::new("openssl")
         .args(["x509", "-noout", "-text", "-in"])

@@ -20,24 +20,24 @@ pub fn fine() -> GuardOptions {
     GuardOptions::new().filter_policy(FilterPolicy::bits_per_key(19.0))
 }
 
-/// The number of titles that writers choose from.
+/// How many titles the writers choose from.
 pub const TITLES: u32 = 300;
 
 pub struct Server {
     dir: TempDir,
     bin: PathBuf,
-    /// Options of `postgres` that differ between servers; the last of two that contradict each other counts.
+    /// Options of `postgres` that differ between servers; the last of two contradictory ones counts.
     pub options: String,
 }
 
-/// The server that most tests share, each with its own database. It is stopped when the tests end.
+/// The server shared by most tests, each with its own database. It is stopped when the tests end.
 pub fn server() -> Option<&'static Server> {
     static SHARED: OnceLock<Option<Server>> = OnceLock::new();
     let server = SHARED.get_or_init(|| Server::start().inspect(Server::stop_with_the_tests));
     server.as_ref()
 }
 
-/// The directory with the programs of the newest version, on Debian and other systems.
+/// The program directory of the newest version, on Debian and other systems.
 fn find_programs() -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = ["/usr/lib/postgresql", "/usr/pgsql", "/opt/homebrew/opt"]
         .iter()
@@ -93,7 +93,7 @@ impl Server {
         Some(server)
     }
 
-    /// Writes a file that only the server may read into its directory of data. Returns its path.
+    /// Writes a file that only the server may read into its data directory. Returns its path.
     pub fn add(&self, name: &str, content: &str) -> PathBuf {
         let path = self.data().join(name);
         std::fs::write(&path, content).unwrap();
@@ -147,7 +147,7 @@ impl Server {
         run(self.program("pg_ctl").args(["stop", "-w", "-m", "fast", "-D"]).arg(self.data()));
     }
 
-    /// Starts a process that stops the server after this one has ended.
+    /// Starts a process that stops the server after this process has ended.
     #[allow(
         clippy::zombie_processes,
         reason = "it outlives this process, which therefore cannot wait for it"
@@ -189,7 +189,7 @@ impl Server {
         db.query_one(&format!("SELECT count(*) FROM {}", name.get::<_, &str>(0)), &[]).unwrap().get(0)
     }
 
-    /// Some transactions of one writer, which inserts, deletes and updates rows and sometimes rolls back.
+    /// Transactions of one writer, which inserts, deletes and updates rows and sometimes rolls back.
     pub fn write(&self, database: &str, seed: u64, transactions: u32) {
         let mut random = fastrand::Rng::with_seed(seed);
         let mut db = self.client(database);
@@ -246,7 +246,7 @@ pub fn new_guard(server: &Server, database: &str) -> (TempDir, Guard, PostgresSo
     (dir, guard, source)
 }
 
-/// What a follower did before it had caught up.
+/// A follower's actions before it had caught up.
 #[derive(Default)]
 pub struct Followed {
     pub refreshed: bool,

@@ -11,19 +11,17 @@ pub struct Current {
     pub guard: Guard,
     pub generation: Generation,
     as_of: SystemTime,
-    /// When it was fetched, by this machine's clock; `None` if that differs too much from those of the
-    /// publisher and the bucket.
+    /// When it was fetched, by this machine's clock; `None` if that clock differs too much from the clocks of
+    /// the publisher and the bucket.
     seen: Option<SystemTime>,
 }
 
 impl Current {
-    /// A generation that was fetched now.
     pub fn new(guard: Guard, Found { generation, written }: Found) -> Self {
         let (as_of, now) = (generation.as_of(), SystemTime::now());
         let is_ahead =
             |time: SystemTime, of: SystemTime| time.duration_since(of).is_ok_and(|by| by > CLOCK_TOLERANCE);
-        // A publisher that is ahead of the bucket, and a reader that is behind it, make a generation look
-        // younger than it is.
+        // A publisher ahead of the bucket, or a reader behind it, makes a generation look younger than it is.
         let agree = !is_ahead(as_of, written) && !is_ahead(written, now);
         Current { guard, generation, as_of, seen: agree.then_some(now) }
     }
@@ -37,8 +35,7 @@ impl Current {
     #[inline]
     pub fn staleness(&self) -> Option<Duration> {
         let (now, seen) = (SystemTime::now(), self.seen?);
-        // Every lookup asks, so this reads one clock: not the steady one, which stops while the machine
-        // sleeps.
+        // Every lookup asks, so this reads one clock, but not the monotonic one, which stops during sleep.
         let was_set_back = seen.duration_since(now).is_ok_and(|by| by > CLOCK_TOLERANCE);
         (!was_set_back).then(|| now.duration_since(self.as_of).unwrap_or_default())
     }
@@ -55,7 +52,7 @@ mod tests {
     use super::*;
     use crate::generation::{millis, tests::numbered};
 
-    /// A generation of so many seconds ago, written to the bucket so many seconds ago.
+    /// A generation taken and written to the bucket this many seconds ago.
     fn current(taken: i64, written: i64) -> Current {
         let ago = |seconds: i64| match seconds {
             0.. => SystemTime::now() - Duration::from_secs(seconds.unsigned_abs()),

@@ -1,4 +1,4 @@
-//! One machine keeps a guard and publishes it; any number of others answer lookups with it.
+//! One machine keeps a guard and publishes it; any number of others use it for lookups.
 //!
 //! ```no_run
 //! use sidebloom::filter::Verdict;
@@ -20,25 +20,24 @@
 //! ```
 //!
 //! # What is published
-//! The filters of the guard alone, about a byte a key: keys stay with the guard. What a later generation has
-//! in common with an earlier one is not uploaded again. **The guard's secret key is published too**: who can
-//! read the bucket can search for keys that collide, and waste the database's time with them.
+//! Only the guard's filters, about a byte a key: keys stay with the guard. Files of earlier generations are
+//! not uploaded again. **The guard's secret key is published too**: whoever can read the bucket can search
+//! for colliding keys, and use them to waste the database's time.
 //!
 //! # What a "no" means
-//! It is true as of [`RemoteGuard::as_of`], the moment before the generation was taken: a key that was
-//! inserted later gets a "no" until the next one arrives. So publish after the guard has caught up with its
-//! database, and let the database's own writes go to the database. [`RemoteGuardOptions::max_staleness`]
-//! bounds the age: past it every answer is "maybe", whatever the reason (a publisher that has stopped, a
-//! bucket that cannot be reached, a clock that is wrong). While the guard is suspended, so are those that
-//! read it.
+//! It is true as of [`RemoteGuard::as_of`], the moment before the generation was taken: a key inserted later
+//! gets a "no" until the next generation arrives. So publish after the guard has caught up with its database,
+//! and do not check the database's own writes against it. [`RemoteGuardOptions::max_staleness`] bounds the
+//! age. Above it, every answer is "maybe", whatever the reason (a stopped publisher, an unreachable bucket, a
+//! wrong clock). While the guard is suspended, so are its readers.
 //!
-//! Anything damaged, foreign or missing is an error that names it, and the generation before stays in use, up
-//! to the bound; or its keys are "maybe". Lookups send no requests.
+//! Anything damaged, foreign or missing is an error that names it, and the previous generation stays in use,
+//! up to the bound; or its keys are "maybe". Lookups send no requests.
 //!
 //! # One publisher
-//! What is published is a numbered *generation*, as it is of a store, created only if its number is free. A
-//! second publisher, with a copy of the guard, gets [`Error::Superseded`] or [`Error::Foreign`]; so does a
-//! guard that was restored from a backup.
+//! As for a store, what is published is a numbered *generation*, created only if its number is free. A second
+//! publisher, with a copy of the guard, gets [`Error::Superseded`] or [`Error::Foreign`]; so does a guard
+//! restored from a backup.
 //!
 //! [`Error::Superseded`]: crate::Error::Superseded
 //! [`Error::Foreign`]: crate::Error::Foreign

@@ -1,4 +1,4 @@
-//! How to read a published guard.
+//! Options of readers.
 
 use std::time::Duration;
 
@@ -21,16 +21,16 @@ impl RemoteGuardOptions {
         Self::default()
     }
 
-    /// Past this age of the generation, every answer is "maybe", until there is a newer one. Include the time
-    /// between two of them, the time that publishing takes, and the [poll](Self::poll). Default: no bound, so
-    /// that a guard whose publisher has stopped goes on denying keys that were inserted since.
+    /// Above this age of the generation, every answer is "maybe", until there is a newer one. Allow for the
+    /// interval between generations, the time that publishing takes, and the [poll](Self::poll). Default: no
+    /// bound, so a guard whose publisher has stopped keeps denying keys inserted since.
     pub fn max_staleness(mut self, age: Duration) -> Self {
         self.max_staleness = Some(age);
         self
     }
 
     /// How often a thread looks for a newer generation, with two requests; `None` leaves that to
-    /// [`refresh`](super::RemoteGuard::refresh). Default five seconds.
+    /// [`refresh`](super::RemoteGuard::refresh). Default: five seconds.
     pub fn poll(mut self, every: Option<Duration>) -> Self {
         self.poll = every;
         self

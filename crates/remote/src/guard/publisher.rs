@@ -10,14 +10,14 @@ use sidebloom::guard::{Guard, GuardImage};
 use sidebloom::internal::{FileId, FileKind};
 use std::time::{Duration, SystemTime};
 
-/// A refresh that switches over while an image is read makes its files go away; then another image is taken.
+/// If a refresh switches over while an image is read, its files disappear, and another image is taken.
 const ATTEMPTS: usize = 3;
 
 /// What was published.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct GuardPublished {
-    /// The number of the generation.
+    /// The generation's number.
     pub number: u64,
     /// Filters that were uploaded.
     pub filters: u64,
@@ -25,34 +25,34 @@ pub struct GuardPublished {
     pub bytes: u64,
 }
 
-/// Publishes the generations of a guard. The only one for its place: see the [module](super).
+/// Publishes the generations of a guard. The only publisher at its place: see the [module](super).
 pub struct GuardPublisher {
     guard: Guard,
     writer: Writer,
 }
 
 impl GuardPublisher {
-    /// Publishes from the place's newest generation on. With [`TakeOver::Yes`] also if another directory has
-    /// published that: its publisher is [superseded](crate::Error::Superseded) when it next publishes. The
+    /// Continues from the place's newest generation, with [`TakeOver::Yes`] even if another directory
+    /// published it: that publisher is [superseded](crate::Error::Superseded) when it next publishes. The
     /// guard then has to be right: a copy that lacks keys denies them to all readers. Refresh it first.
     ///
     /// # Errors
     /// [`Error::Foreign`](crate::Error::Foreign) if the newest generation was not published from the guard's
-    /// directory, or is of another guard; the errors of the bucket, and of [`Guard::image`].
+    /// directory, or is of another guard; errors of the bucket, and of [`Guard::image`].
     pub fn new(guard: &Guard, remote: Remote, take_over: TakeOver) -> Result<Self> {
         let (id, generations) = (guard.image()?.guard_id()?, Generations::new(&remote, Kind::Guard));
         let writer = Writer::new(generations, guard.path(), id, take_over)?;
         Ok(GuardPublisher { guard: guard.clone(), writer })
     }
 
-    /// Publishes the guard as it is: every change before this call. If nothing has changed, readers learn
-    /// that it was so up to now.
+    /// Publishes the guard with every change made before this call. If nothing has changed, readers learn
+    /// that it was still current.
     ///
     /// # Errors
-    /// [`Error::Superseded`](crate::Error::Superseded), now and ever after, if another publisher has
-    /// published. [`Error::ClockSkew`](crate::Error::ClockSkew) if the generation is published, but readers
-    /// cannot trust its time. After another error it is unknown whether it is, and the next call publishes a
-    /// later one. The errors of [`Guard::image`].
+    /// [`Error::Superseded`](crate::Error::Superseded), on this and every later call, if another publisher
+    /// has published. [`Error::ClockSkew`](crate::Error::ClockSkew) if the generation is published, but
+    /// readers cannot trust its time. After any other error, it may or may not be published, and the next
+    /// call publishes a later one. The errors of [`Guard::image`].
     pub fn publish(&mut self) -> Result<GuardPublished> {
         // Read first: once a suspension is over, the generation must have the keys that ended it.
         let suspended = self.guard.is_suspended();
@@ -74,7 +74,7 @@ impl GuardPublisher {
         Ok(GuardPublished { number: self.writer.number, filters, bytes })
     }
 
-    /// Uploads what the last generation does not have. Also returns the numbers of missing filters.
+    /// Uploads what the last generation lacks. Also returns the numbers of missing filters.
     fn upload(&self, image: &GuardImage) -> Result<(Vec<u64>, Contents)> {
         let (mut upload, mut unfiltered) = (self.writer.upload(), Vec::new());
         for number in image.filters() {
@@ -87,13 +87,13 @@ impl GuardPublisher {
     }
 
     /// Removes generations that were replaced at least `min_age` before the last one was published, from the
-    /// oldest on, and the objects of that age that no other generation names. `min_age` must exceed the time
-    /// that a publication takes. A reader that has an older generation finds its way to the newest one.
-    /// Returns how many objects were removed.
+    /// oldest on, and objects of that age that no remaining generation names. `min_age` must exceed the time
+    /// that a publication takes. Readers of an older generation still find the newest one. Returns how many
+    /// objects were removed.
     ///
     /// # Errors
-    /// [`Error::Superseded`](crate::Error::Superseded); the errors of the bucket;
-    /// [`Error::Damaged`](crate::Error::Damaged) for a generation that cannot be read, after which nothing is
+    /// [`Error::Superseded`](crate::Error::Superseded); errors of the bucket;
+    /// [`Error::Damaged`](crate::Error::Damaged) for an unreadable generation, after which nothing is
     /// removed.
     pub fn collect(&mut self, min_age: Duration) -> Result<u64> {
         self.writer.collect(min_age)

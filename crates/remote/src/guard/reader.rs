@@ -20,12 +20,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-/// Files that the generation in use does not need are removed at this age: another process may be about to
-/// open them.
+/// Age at which files are removed that the current generation does not need: another process may be about to
+/// open younger ones.
 const KEPT: Duration = Duration::from_secs(3600);
 
-/// A published guard. A clone is another handle to share between threads; the thread that
-/// [polls](RemoteGuardOptions::poll) ends with the last one.
+/// A published guard. Clones share it, for use in several threads; the thread that
+/// [polls](RemoteGuardOptions::poll) ends with the last clone.
 #[derive(Clone)]
 pub struct RemoteGuard {
     shared: Arc<Shared>,
@@ -44,7 +44,7 @@ struct Shared {
 
 #[derive(Default)]
 struct Counters {
-    /// Of guards that are no longer in use.
+    /// Filters of guards no longer in use.
     asked: AtomicU64,
     absent: AtomicU64,
     too_old: AtomicU64,
@@ -53,7 +53,7 @@ struct Counters {
     last_error: Mutex<Option<String>>,
 }
 
-/// Counters since opening, and what is in use.
+/// Counters since opening, and the generation in use.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct RemoteGuardStats {
@@ -66,27 +66,27 @@ pub struct RemoteGuardStats {
     /// Lookups answered "maybe" because the generation was older than [`RemoteGuardOptions::max_staleness`],
     /// or its age unknown.
     pub too_old: u64,
-    /// Refreshes that failed, those of the thread included.
+    /// Failed refreshes, including the thread's.
     pub failed_refreshes: u64,
-    /// Why the last of them did; `None` once one has succeeded.
+    /// The error of the last refresh; `None` if it succeeded.
     pub last_error: Option<String>,
-    /// Bytes that were fetched, of filters and of what lists them.
+    /// Bytes fetched: filters and their generations.
     pub bytes_fetched: u64,
-    /// Filters that cannot be used: their keys are "maybe".
+    /// Unusable filters: their keys are "maybe".
     pub filters_unavailable: u64,
     /// Whether the published guard was suspended: every answer is "maybe".
     pub suspended: bool,
 }
 
 impl RemoteGuard {
-    /// Fetches the newest generation into `dir`, which is created, and which several processes may share:
-    /// each URL has a directory of its own in it, for this user alone.
+    /// Fetches the newest generation into `dir`, creating it. Several processes may share it: each URL has
+    /// its own subdirectory, private to this user.
     ///
     /// # Errors
     /// [`Error::NotPublished`]; [`Error::Damaged`], [`Error::UnsupportedVersion`] or [`Error::Store`] for
-    /// objects that are no published guard; [`Error::Expired`] for one that the bucket does not have;
-    /// [`Error::WentBack`] if the newest generation is older than one that was seen from this directory;
-    /// [`Error::File`]; the errors of the bucket.
+    /// objects that are not a published guard; [`Error::Expired`] for one missing from the bucket;
+    /// [`Error::WentBack`] if the newest generation is older than one seen from this directory;
+    /// [`Error::File`]; errors of the bucket.
     pub fn open(remote: Remote, dir: impl AsRef<Path>, options: RemoteGuardOptions) -> Result<Self> {
         let generations = Generations::new(&remote, Kind::Guard);
         let kept = KeptFiles::open(dir.as_ref(), &generations)?;
@@ -100,8 +100,8 @@ impl RemoteGuard {
         Ok(RemoteGuard { shared, _stop: Arc::new(stop) })
     }
 
-    /// Whether a row may have this key, from memory alone, as of the generation in use. See the
-    /// [module](super) for what "absent" means.
+    /// Whether a row may have this key, from memory alone, as of the current generation. See the
+    /// [module](super) for the meaning of "absent".
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let current = self.shared.current.load();
@@ -124,10 +124,10 @@ impl RemoteGuard {
         }
     }
 
-    /// Takes over the newest generation, if there is a newer one. Returns whether there was.
+    /// Switches to the newest generation, if there is a newer one. Returns whether there was.
     ///
     /// # Errors
-    /// The errors of [`open`](Self::open), and [`Error::Foreign`]. The generation before stays in use.
+    /// The errors of [`open`](Self::open), and [`Error::Foreign`]. The previous generation stays in use.
     pub fn refresh(&self) -> Result<bool> {
         self.shared.refresh()
     }
@@ -137,13 +137,13 @@ impl RemoteGuard {
         self.shared.current.load().as_of()
     }
 
-    /// The age of the generation in use; `None` if the clocks of publisher, bucket and this machine differ by
-    /// more than 30 seconds.
+    /// The age of the current generation; `None` if the clocks of publisher, bucket and this machine differ
+    /// by more than 30 seconds.
     pub fn staleness(&self) -> Option<Duration> {
         self.shared.current.load().staleness()
     }
 
-    /// Counters since opening, and what is in use.
+    /// Counters since opening, and the generation in use.
     pub fn stats(&self) -> RemoteGuardStats {
         let (counters, current) = (&self.shared.counters, self.shared.current.load());
         let guard = current.guard.stats();
@@ -178,8 +178,7 @@ impl Shared {
         let before = self.current.load_full();
         let has_all = before.guard.stats().filters_unavailable == 0;
         let follower = Follower { generations: &self.generations, dir: &self.kept.dir };
-        // Its own generation is always looked for: nothing else tells that it was collected, together with
-        // those that came after it.
+        // Always look for our own generation: nothing else tells whether it was collected with later ones.
         let newest = follower.after(
             &before.generation,
             || true,
@@ -198,7 +197,7 @@ impl Shared {
             self.counters.absent.fetch_add(stats.absent, Relaxed);
         }
         let guard = opened.unwrap_or_else(|| before.guard.clone());
-        // Also of the handle in use: what it was told of a suspension holds for the keys that both have.
+        // The handle in use too: a suspension that it was told of applies to the keys that both have.
         match found.generation.holds {
             Holds::Guard { suspended: true, .. } => guard.suspend(),
             _ => guard.resume(),
@@ -271,7 +270,7 @@ fn poll(shared: Arc<Shared>, every: Duration) -> Result<Sender<()>> {
     let run = move || {
         while stopped.recv_timeout(every) == Err(RecvTimeoutError::Timeout) {
             if let Err(error) = shared.refresh() {
-                tracing::warn!(%error, "cannot look for a newer generation of the guard; the one in use stays until it is too old");
+                tracing::warn!(%error, "cannot look for a newer generation of the guard; the current one stays in use until it is too old");
             }
         }
     };

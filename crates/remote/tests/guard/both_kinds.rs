@@ -1,4 +1,4 @@
-//! One protocol publishes stores and guards: what holds for the one holds for the other.
+//! Stores and guards are published by one protocol: what holds for one holds for the other.
 
 use crate::support::{Fault, Watched, by_hand, options};
 use sidebloom::guard::Guard;
@@ -31,7 +31,7 @@ enum Any {
 }
 
 impl Kind {
-    /// Where its generations are.
+    /// The place of its generations.
     fn folder(self) -> &'static str {
         if self == OfStore { "songs/gen" } else { "songs/guard/gen" }
     }
@@ -147,7 +147,7 @@ fn a_generation_whose_answer_was_lost_is_known_as_ones_own() {
         store.fail(Fault::LosesAnswer);
         assert_eq!(publisher.publish().unwrap(), 2, "{kind:?}: it is there");
         assert_eq!(publisher.publish().unwrap(), 3, "{kind:?}");
-        // What was created cannot be looked for, either.
+        // A created object cannot be looked for either.
         store.fail(Fault::LosesAnswerAndBreaks);
         assert!(matches!(publisher.publish(), Err(Error::Bucket { .. })), "{kind:?}");
         store.fail(Fault::None);
@@ -267,7 +267,7 @@ fn other_versions_are_refused_by_name_and_never_called_damaged() {
             named(found, words);
         }
         if kind == OfGuard {
-            // Version 1 had states of guards instead.
+            // Version 1 had guard states instead.
             store.names().iter().for_each(|name| store.remove(name));
             store.replace("songs/guard/state/00000000000000000001", b"SBLMSTA\n\x01\0\0\0".to_vec());
             store.replace("songs/guard/latest", b"00000000000000000001".to_vec());

@@ -1,4 +1,4 @@
-//! What a reader of a guard keeps, what it remembers, and what a store can make it do.
+//! What a guard's reader keeps and remembers, and what a bucket can make it do.
 
 use crate::support::{Fault, Watched, all_maybe, by_hand, files_of, guard, reader};
 use sidebloom_remote::guard::{GuardPublisher, RemoteGuard};

@@ -1,4 +1,4 @@
-//! Objects that are damaged, missing or another guard's: a named error or "maybe", never a wrong "absent".
+//! Damaged, missing or foreign objects: a named error or "maybe", never a wrong "absent".
 
 use crate::support::{Published, Watched, all_maybe, by_hand, denied, files_of, guard, reader};
 use sidebloom_remote::guard::{GuardPublisher, RemoteGuard};
@@ -11,7 +11,7 @@ fn open(store: &Arc<Watched>, published: &Published, cache: &str) -> Result<Remo
 
 const SECOND: &str = "songs/guard/gen/00000000000000000002";
 
-/// Two states, and a reader of the first.
+/// Two generations, and a reader of the first.
 fn two_states() -> (Published, Arc<Watched>, RemoteGuard) {
     let (published, store) = (guard(), Watched::new());
     let mut publisher = published.publisher(&store);
@@ -60,7 +60,7 @@ fn i1_a_damaged_or_foreign_state_is_named_and_the_one_before_stays_in_use() {
 fn i1_a_damaged_or_missing_filter_is_named_and_never_used() {
     let (published, store, remote) = two_states();
     for (at, name) in store.filters().into_iter().enumerate() {
-        // One of its own, which has this filter only if it is fetched.
+        // A reader of its own, which has this filter only if it is fetched.
         let cache = format!("cache of {at}");
         let sound = store.bytes(&name);
         let mut flipped = sound.clone();

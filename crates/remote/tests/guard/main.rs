@@ -1,4 +1,4 @@
-//! Guards that are published and read through an object store, in memory or in a directory.
+//! Guards published and read through an object store, in memory or in a directory.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test that cannot go on should stop where it is")]
 
 #[path = "../support/forged.rs"]

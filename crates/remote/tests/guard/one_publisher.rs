@@ -1,4 +1,4 @@
-//! One publisher at a time, and what is left when it dies.
+//! One publisher at a time, and what it leaves when it dies.
 
 use crate::support::{Fault, Published, Watched, all_maybe, denied, guard, options, reader};
 use sidebloom::guard::Guard;
@@ -24,7 +24,7 @@ fn reopen(path: &Path) -> Guard {
     options().open(path).unwrap()
 }
 
-/// A published guard, a copy of its directory, and a publisher of each.
+/// A published guard, a copy of its directory, and a publisher for each.
 struct Twins {
     dir: tempfile::TempDir,
     guard: Guard,
@@ -73,7 +73,7 @@ fn of_two_copies_that_publish_one_is_superseded_and_a_restart_goes_on() {
     assert!(all_maybe(&remote, &["in the other", "key 1"]));
 }
 
-/// Whichever write is the last one, the state before it is intact, and the next publisher goes on.
+/// Whichever write is the last one, the previous state is intact, and the next publisher continues.
 #[test]
 fn whichever_write_is_the_last_the_next_publisher_goes_on() {
     let (published, store) = (guard(), Watched::new());
@@ -129,7 +129,7 @@ fn two_that_race_leave_one_line_of_states() {
     }
 }
 
-/// A publisher is superseded, although the states that overtook it have been collected.
+/// A publisher is superseded even if the generations that overtook it have been collected.
 #[test]
 fn a_publisher_is_superseded_although_what_overtook_it_was_collected() {
     let store = Watched::new();

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-/// Keys arrive with the state that has them, and stay until they are removed.
+/// Keys arrive with the generation that has them, and stay until they are removed.
 #[test]
 fn i1_keys_arrive_with_their_state_and_stay_until_they_are_removed() {
     let (published, store) = (guard(), Watched::new());
@@ -52,8 +52,7 @@ fn lookups_send_no_request_and_an_unchanged_guard_uploads_no_filter() {
     assert!(denied(&remote, 1_000_000) > 999_900);
     assert!(all_maybe(&remote, &published.keys));
     assert_eq!(store.requests(), before);
-    // A publisher looks when it begins and before the first generation of all, each time for states of
-    // version 1, too.
+    // A publisher looks for generations on start and before the first one, each time also for version 1.
     assert_eq!(store.lists.load(Relaxed), 4);
 
     let as_of = remote.as_of();
@@ -158,7 +157,7 @@ fn a_directory_is_an_object_store_also_within_another_runtime() {
     }
 }
 
-/// A publisher of six states, and a reader of the first.
+/// A publisher of six generations, and a reader of the first.
 fn with_late_reader(published: &Published, store: &Arc<Watched>) -> (GuardPublisher, RemoteGuard) {
     let mut publisher = published.publisher(store);
     publisher.publish().unwrap();
@@ -197,7 +196,7 @@ fn a_collection_leaves_the_newest_state_and_late_readers_find_it() {
     assert!(late.refresh().unwrap() && all_maybe(&late, &["one more"]));
 }
 
-/// A late reader finds the newest state, although the one that the hint names was collected.
+/// A late reader finds the newest generation even if the one in the hint was collected.
 #[test]
 fn a_late_reader_finds_the_newest_state_past_a_collected_hint() {
     let (published, store) = (guard(), Watched::new());

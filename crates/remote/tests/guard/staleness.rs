@@ -1,4 +1,4 @@
-//! A state that is too old, or whose age nobody can tell, denies nothing.
+//! A guard that is too old, or of unknown age, denies nothing.
 
 use crate::support::{Fault, Watched, all_maybe, by_hand, denied, guard};
 use sidebloom_remote::Error;
@@ -16,7 +16,7 @@ fn i1_past_the_bound_every_answer_is_maybe_until_a_newer_state_arrives() {
     let options = by_hand().max_staleness(bound);
     let remote = RemoteGuard::open(store.place(), published.dir.path().join("cache"), options).unwrap();
     assert!(denied(&remote, 100) > 97, "{:?}", remote.staleness());
-    // The publisher stops, and the store cannot be reached.
+    // The publisher stops, and the bucket becomes unreachable.
     store.fail(Fault::Unreachable);
     assert!(matches!(remote.refresh(), Err(Error::Bucket { .. })));
     assert!(denied(&remote, 100) > 97, "it goes on up to the bound");
@@ -38,12 +38,12 @@ fn i1_past_the_bound_every_answer_is_maybe_until_a_newer_state_arrives() {
     assert!(denied(&unbounded, 100) > 97);
 }
 
-/// A clock that is wrong counts as past the bound, and the publisher says so.
+/// With a wrong clock, the guard counts as too old, and the publisher reports it.
 #[test]
 fn a_wrong_clock_counts_as_past_the_bound_and_the_publisher_says_so() {
     let (published, store) = (guard(), Watched::new());
     let mut publisher = published.publisher(&store);
-    // A store that is behind its publisher, and one that is ahead of its reader.
+    // A bucket behind its publisher, and a bucket ahead of its reader.
     for ahead in [-100, 100] {
         store.ahead.store(ahead, Relaxed);
         match publisher.publish() {

@@ -1,4 +1,4 @@
-//! An object store that counts requests and can be told to fail, and guards to publish.
+//! An object store that counts requests and fails on demand, and guards to publish.
 
 use crate::forged::forged;
 use async_trait::async_trait;
@@ -27,17 +27,17 @@ pub enum Fault {
     None,
     /// None is answered.
     Unreachable,
-    /// Writes are refused, after so many.
+    /// Writes are refused, after this many.
     WritesAfter(u64),
-    /// The next write of a generation is done, and its answer is lost.
+    /// The next write of a generation succeeds, but its answer is lost.
     LosesAnswer,
     /// After that, none is answered.
     LosesAnswerAndBreaks,
-    /// Every generation to be created exists already, and is gone when it is read.
+    /// Every generation to be created exists already, but is gone when read.
     ExistsThenGone,
-    /// No new generation can be written.
+    /// No generation can be written.
     NoNewGeneration,
-    /// There is a generation of every number.
+    /// There is a generation for every number.
     AlwaysNext,
 }
 
@@ -47,7 +47,7 @@ pub struct Watched {
     pub gets: AtomicU64,
     pub puts: AtomicU64,
     pub lists: AtomicU64,
-    /// What the store's clock is ahead, in seconds.
+    /// How far the store's clock is ahead, in seconds.
     pub ahead: AtomicI64,
     fault: Mutex<Fault>,
 }
@@ -111,7 +111,7 @@ impl Watched {
         meta
     }
 
-    /// The names of all objects, behind the counters' back.
+    /// The names of all objects, not counted as requests.
     pub fn names(&self) -> Vec<String> {
         block(async { self.store.list(None).map(|meta| meta.unwrap().location.to_string()).collect().await })
     }
@@ -256,7 +256,7 @@ pub fn all_maybe<K: AsRef<[u8]>>(remote: &RemoteGuard, keys: &[K]) -> bool {
         && remote.may_contain_many(keys).iter().all(|verdict| *verdict == Verdict::Maybe)
 }
 
-/// How many of some missing keys are denied.
+/// How many of these missing keys are denied.
 pub fn denied(remote: &RemoteGuard, count: u32) -> usize {
     let absent = strings("absent", count);
     remote.may_contain_many(&absent).iter().filter(|verdict| **verdict == Verdict::Absent).count()

@@ -1,4 +1,4 @@
-//! What a reader keeps is believed for its contents alone, and is its own.
+//! A reader trusts kept files only by their contents, and keeps them private.
 
 use super::{Bench, contents, files_of, fill, forged};
 use sha2::{Digest, Sha256};
@@ -17,8 +17,8 @@ fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Replaces what the newest generation names by zeros of the same lengths under the same names, with right
-/// hashes. Returns what was there.
+/// Replaces what the newest generation names by zeros of the same lengths under the same names, with correct
+/// hashes. Returns the original contents.
 fn tamper(bench: &Bench) -> Vec<(String, Vec<u8>)> {
     let before: Vec<_> = bench.objects().into_iter().map(|name| (name.clone(), bench.bytes(&name))).collect();
     let generation = bench.object("gen/");
@@ -185,7 +185,7 @@ fn links_in_a_cache_directory_lead_nowhere() {
     fs::rename(&dir, &elsewhere).unwrap();
     symlink(&elsewhere, &dir).unwrap();
     let error = Reader::open(bench.remote(), &cache).err().unwrap();
-    assert!(error.to_string().contains("no directory of this user"), "{error}");
+    assert!(error.to_string().contains("not a directory of this user"), "{error}");
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_bucket_that_goes_back_is_named_also_after_a_restart() {
         let (shown, back) = (error.to_string(), matches!(error, Error::WentBack { seen: 3, found: 2, .. }));
         back && shown.contains("generation 3 to 2") && shown.contains("cache")
     };
-    // The reader finds out that its objects are gone.
+    // The reader finds that its objects are gone.
     assert!(reader.db().get("key00000000").is_err());
     let error = reader.refresh().unwrap_err();
     assert!(is_named(&error), "{error}");

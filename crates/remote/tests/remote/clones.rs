@@ -1,4 +1,4 @@
-//! Clones that end early: they leave nothing, or what nobody takes for a store.
+//! Interrupted clones leave nothing, or nothing that looks like a store.
 
 use super::{Bench, contents, fill, small};
 use crate::support::counting::damage;

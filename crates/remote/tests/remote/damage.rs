@@ -181,7 +181,7 @@ fn i1_a_foreign_sidecar_is_not_asked() {
     }
 }
 
-/// Clocks that differ are named, and the generation is published all the same.
+/// Clock skew is reported, and the generation is published all the same.
 #[test]
 fn clocks_that_differ_are_named_and_the_generation_is_still_published() {
     let bench = Bench::new();

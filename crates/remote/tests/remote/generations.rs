@@ -1,4 +1,4 @@
-//! Generations: readers go on to the next, old ones are collected, and a clone holds what was published.
+//! Generations: readers follow them, old ones are collected, and a clone holds what was published.
 
 use super::{Bench, contents, files_of, fill, small};
 use sidebloom::FilterPolicy;

@@ -1,4 +1,4 @@
-//! What a bucket says of sizes and counts costs nothing until it is true.
+//! A bucket's claims of sizes and counts cost nothing until they are true.
 
 use super::{Bench, contents, fill, forged};
 use crate::support::counting::damage;
@@ -23,7 +23,7 @@ fn clone(remote: &Remote, bench: &Bench, to: &str) -> Error {
 #[test]
 fn an_object_without_an_end_costs_no_more_than_what_belongs_there() {
     let (bench, _db) = published();
-    let largest = 1 << 20; // Of what the generation names here.
+    let largest = 1 << 20; // Among the objects of this generation.
     for (n, folder) in ["latest", "gen/", "manifest/", "filter/", "segment/"].into_iter().enumerate() {
         for lie in [Lie::Endless { said: 40 << 30 }, Lie::Endless { said: 10 }, Lie::LongerThanSaid] {
             let bytes_sent = Arc::new(AtomicU64::new(0));
@@ -108,7 +108,7 @@ fn a_bucket_that_always_has_a_next_generation_holds_nobody_for_ever() {
     ];
     assert!(errors.iter().all(named), "{errors:?}");
     assert_eq!(contents(reader.db()), contents(&db));
-    // Nobody has to look at all of them if the hint says where the newest is.
+    // Nobody looks at all of them if the hint gives the newest.
     bench.put("songs/latest", b"1098".to_vec());
     bench.store.reset();
     assert_eq!(Reader::open(bench.remote(), bench.path("fresh")).unwrap().generation(), 1100);

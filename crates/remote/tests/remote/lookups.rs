@@ -1,4 +1,4 @@
-//! What lookups cost: a missing key nothing, a key that exists one request.
+//! What lookups cost: nothing for a missing key, one request for a present one.
 
 use super::{Bench, contents, fill};
 use sidebloom::Options;

@@ -69,7 +69,7 @@ impl Bench {
         found
     }
 
-    /// Writes an object, behind the counters' back.
+    /// Writes an object without counting it.
     fn put(&self, name: &str, bytes: Vec<u8>) {
         use object_store::ObjectStoreExt;
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -88,7 +88,7 @@ impl Bench {
     }
 }
 
-/// Stores of several segments from few rows.
+/// Stores with several segments from few rows.
 fn small() -> Options {
     Options::new().memtable_bytes(64 << 10).segment_bytes(64 << 10)
 }

@@ -1,4 +1,4 @@
-//! One lineage: whoever creates the next generation is its writer, and nobody else goes on.
+//! One lineage: only the creator of the newest generation can continue.
 
 use super::{Bench, contents, fill, small};
 use sidebloom::Error as StoreError;
@@ -6,7 +6,7 @@ use sidebloom_remote::{Error, Publisher, Reader, TakeOver};
 use std::sync::Barrier;
 use std::time::Duration;
 
-/// Of two writers that race, one wins, and the other takes no more writes.
+/// Of two writers that race, one wins, and the other's store becomes read-only.
 #[test]
 fn i5_of_two_racing_writers_one_wins_and_the_other_takes_no_more_writes() {
     let rounds = if std::env::var_os("SIDEBLOOM_TEST_LONG").is_some() { 1000 } else { 60 };
@@ -66,7 +66,7 @@ fn i5_of_two_racing_writers_one_wins_and_the_other_takes_no_more_writes() {
     }
 }
 
-/// A crash between any two writes leaves the last generation, and the next publication works.
+/// A crash between any two writes leaves the last generation intact, and the next publication works.
 #[test]
 fn a_crash_between_any_two_writes_leaves_the_last_generation() {
     let bench = Bench::new();
@@ -79,7 +79,7 @@ fn a_crash_between_any_two_writes_leaves_the_last_generation() {
     let mut stopped = 0;
     for writes in 0.. {
         bench.store.stop_after_writes(Some(writes));
-        // As a new process does, which knows only what is in the directory.
+        // Like a new process, which knows only what is in the directory.
         let attempt =
             Publisher::new(&db, bench.remote(), TakeOver::No).and_then(|mut publisher| publisher.publish());
         bench.store.stop_after_writes(None);
@@ -141,7 +141,7 @@ fn overtaken(bench: &Bench, name: &str, count: u32) -> (sidebloom::Db, Publisher
     (db, publisher)
 }
 
-/// A writer is superseded, although the generations that overtook it have been collected.
+/// A writer is superseded even if the generations that overtook it have been collected.
 #[test]
 fn i5_a_writer_is_superseded_although_what_overtook_it_is_gone() {
     let bench = Bench::new();
@@ -158,7 +158,7 @@ fn i5_a_writer_is_superseded_although_what_overtook_it_is_gone() {
     assert_eq!(contents(reader.db()), contents(&theirs));
 }
 
-/// A writer that has not published yet is superseded, although the first generation has been collected.
+/// A writer that has not published yet is superseded even if the first generation has been collected.
 #[test]
 fn i5_a_writer_that_has_not_published_yet_is_superseded() {
     let bench = Bench::new();
@@ -176,7 +176,7 @@ fn i5_a_writer_that_has_not_published_yet_is_superseded() {
     assert!(matches!(outcome, Err(Error::Superseded { generation: 3, .. })), "{outcome:?}");
 }
 
-/// A reader does not take the blocks of the earlier writer for those of the one that took over.
+/// A reader does not confuse the blocks of the earlier writer with those of the writer that took over.
 #[test]
 fn i6_a_reader_does_not_mix_blocks_of_two_writers_after_a_takeover() {
     let bench = Bench::new();
@@ -186,7 +186,7 @@ fn i6_a_reader_does_not_mix_blocks_of_two_writers_after_a_takeover() {
     publisher.publish().unwrap();
     sidebloom_remote::clone(&bench.remote(), bench.path("clone"), &mut |_, _| ()).unwrap();
     let clone = bench.open("clone");
-    // Their next files have the same numbers, and blocks at the same places.
+    // Their next files have the same numbers, and blocks at the same offsets.
     fill(&db, 0..2000, "mine");
     fill(&clone, 0..2000, "ours");
     publisher.publish().unwrap();

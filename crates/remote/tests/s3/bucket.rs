@@ -1,4 +1,4 @@
-//! A bucket behind a proxy, and stores on this machine.
+//! A bucket that is accessed through a proxy, and local stores.
 
 use crate::moto::{client, moto};
 use crate::proxy::Proxy;
@@ -11,7 +11,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use tempfile::TempDir;
 
-/// Where stores are published in their buckets.
+/// The prefix of stores in their buckets.
 const PREFIX: &str = "songs";
 
 pub struct Bucket {
@@ -27,13 +27,13 @@ impl Bucket {
         Self::missing(name)
     }
 
-    /// No bucket of this name; `None` without a server.
+    /// The name of a missing bucket; `None` without a server.
     pub fn missing(name: &'static str) -> Option<Bucket> {
         let proxy = Proxy::start(moto()?.address, name, PREFIX);
         Some(Bucket { proxy, name, dir: tempfile::tempdir().unwrap() })
     }
 
-    /// The place behind the proxy.
+    /// The place, through the proxy.
     pub fn remote(&self) -> Remote {
         self.remote_at(self.proxy.address)
     }
@@ -47,8 +47,8 @@ impl Bucket {
         self.dir.path().join(name)
     }
 
-    /// A store of several segments from few rows. Its filters are the same on each level, so none is rebuilt,
-    /// and uploaded again, because the sizes of the levels have changed.
+    /// A store of several segments from few rows. Its filters are the same on each level, so none is rebuilt
+    /// and uploaded again because the sizes of the levels have changed.
     pub fn open(&self, name: &str) -> Db {
         let options = Options::new().filter_policy(FilterPolicy::blocked_bloom(12.0));
         options.memtable_bytes(64 << 10).segment_bytes(64 << 10).open(self.path(name)).unwrap()
@@ -64,7 +64,7 @@ impl Bucket {
         options.open(self.remote(), self.path("cache"))
     }
 
-    /// The rows that a reader sees who has nothing kept of earlier ones.
+    /// The rows that a reader sees without any kept files.
     pub fn published(&self) -> BTreeMap<Vec<u8>, Vec<u8>> {
         let dir = tempfile::tempdir().unwrap();
         contents(Reader::open(self.remote(), dir.path()).unwrap().db())

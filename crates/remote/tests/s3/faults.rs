@@ -1,5 +1,5 @@
-//! An object store that fails: what is repeated succeeds, what is not ends in a named error within a bound,
-//! and nothing is lost.
+//! An object store that fails: retries succeed, everything else ends in a named error in bounded time, and
+//! nothing is lost.
 
 use crate::bucket::{Bucket, contents, fill};
 use crate::moto::{RETRIES, TIMEOUT};
@@ -7,7 +7,7 @@ use crate::proxy::{Fault, Rule};
 use sidebloom_remote::Error;
 use std::time::{Duration, Instant};
 
-/// What a client gets over.
+/// Failures that a client survives.
 const PASSING: [Fault; 5] = [
     Fault::Status(500, "InternalError"),
     Fault::Status(503, "SlowDown"),
@@ -16,7 +16,7 @@ const PASSING: [Fault; 5] = [
     Fault::Reset,
 ];
 
-/// All retries of one request, each until the client gives up, and the pauses between them.
+/// All retries of one request, each until the client times out, and the pauses between them.
 const BOUND: Duration = Duration::from_millis(TIMEOUT.as_millis() as u64 * (RETRIES as u64 + 1) + 4000);
 
 #[test]
@@ -48,8 +48,8 @@ fn publishing_gets_over_failures_of_each_kind_of_object() {
         for kind in ["segment", "filter", "manifest", "gen", "latest"] {
             db.put(format!("{kind} {fault:?}"), "published").unwrap();
             bucket.proxy.inject(Rule::new("PUT", kind, fault).times(1));
-            // The creation of a generation is not repeated by itself if the connection ends; then nothing was
-            // published.
+            // The client does not retry the creation of a generation by itself if the connection breaks; then
+            // nothing was published.
             let outcome = publisher.publish().or_else(|error| match (kind, fault) {
                 ("gen", Fault::Reset) => publisher.publish(),
                 _ => Err(error),
@@ -64,7 +64,7 @@ fn publishing_gets_over_failures_of_each_kind_of_object() {
     assert_eq!(bucket.published(), contents(&db));
 }
 
-/// A block that cannot be fetched is a named error, in time, and never a missing key.
+/// A block that cannot be fetched is a named error, in bounded time, and never a missing key.
 #[test]
 fn a_block_that_cannot_be_fetched_is_an_error_and_never_a_missing_key() {
     let Some(bucket) = Bucket::new("blocks") else { return };
@@ -93,7 +93,7 @@ fn a_block_that_cannot_be_fetched_is_an_error_and_never_a_missing_key() {
     assert_eq!(contents(reader.db()), contents(&db));
 }
 
-/// A bucket that fails for long is a named error, in time, and loses nothing.
+/// A bucket that fails for long is a named error, in bounded time, and loses nothing.
 #[test]
 fn a_bucket_that_fails_for_long_is_an_error_in_time_and_loses_nothing() {
     let Some(bucket) = Bucket::new("outage") else { return };
@@ -110,12 +110,12 @@ fn a_bucket_that_fails_for_long_is_an_error_in_time_and_loses_nothing() {
             assert!(matches!(error, Some(Error::Bucket { .. })), "{fault:?}: {error:?}");
         }
         assert!(started.elapsed() < 3 * BOUND, "{fault:?}: {:?}", started.elapsed());
-        // The store goes on.
+        // The store still works.
         db.put(format!("{fault:?}"), "written").unwrap();
         bucket.proxy.heal();
         assert_eq!(contents(reader.db()), first, "{fault:?}");
     }
-    std::thread::sleep(2 * TIMEOUT); // Late requests come to their end.
+    std::thread::sleep(2 * TIMEOUT); // Late requests finish.
     assert_eq!(publisher.publish().unwrap().generation, 2);
     assert!(reader.refresh().unwrap());
     assert_eq!(contents(reader.db()), contents(&db));

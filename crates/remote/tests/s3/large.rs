@@ -1,11 +1,11 @@
-//! A segment that is uploaded in several parts.
+//! A segment uploaded in several parts.
 
 use crate::bucket::{Bucket, contents};
 use crate::proxy::{Fault, Rule, tally};
 use sidebloom::{Compression, Options};
 use sidebloom_remote::{Error, clone};
 
-/// Of the rows' values, in bytes: three parts of 8 MiB.
+/// Bytes of the rows' values: three parts of 8 MiB.
 const DATA_BYTES: usize = 20 << 20;
 const VALUE_BYTES: usize = 1 << 10;
 
@@ -19,7 +19,7 @@ fn a_large_segment_arrives_whole_in_parts_of_which_some_fail() {
     }
     let mut publisher = bucket.publisher(&db).unwrap();
     bucket.proxy.take();
-    // A part that never arrives: nothing is published, and the next attempt begins again.
+    // A part never arrives: nothing is published, and the next attempt starts over.
     bucket.proxy.inject(Rule::new("PUT", "segment", Fault::Status(503, "SlowDown")).after(1));
     let failed = publisher.publish().unwrap_err();
     assert!(
@@ -40,7 +40,7 @@ fn a_large_segment_arrives_whole_in_parts_of_which_some_fail() {
         publisher.publish().unwrap();
         let mut requests = bucket.proxy.take_tally();
         requests.retain(|label, _| label.contains("segment"));
-        // Begin and complete, and the parts with the one that is repeated.
+        // Begin and complete, and the parts, one of them twice.
         assert_eq!(requests, tally([("POST segment", 2), ("PUT segment", 3), (label, 1)]));
         bucket.proxy.heal();
         let copy = bucket.path(&format!("copy {label}"));

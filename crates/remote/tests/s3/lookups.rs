@@ -1,18 +1,18 @@
-//! What opening and lookups cost in requests to S3, as the network sees them.
+//! What opening and lookups cost in S3 requests, as the network sees them.
 
 use crate::bucket::{Bucket, contents, fill};
 use crate::proxy::tally;
 use sidebloom::{Compression, FilterPolicy, Options};
 
-/// Rows of the store; every one has a neighbour that is missing.
+/// Rows of the store; each has a missing neighbour.
 const ROWS: u32 = 200_000;
 const MISSING: u32 = 1_000_000;
 
-/// An opening costs a request for each part, and missing keys cost only what the filters get wrong.
+/// Opening costs one request for each part, and missing keys cost only the filters' false positives.
 #[test]
 fn an_opening_costs_a_request_per_part_and_missing_keys_almost_none() {
     let Some(bucket) = Bucket::new("lookups") else { return };
-    // So that not thousands of requests are to be awaited.
+    // To avoid waiting for thousands of requests.
     let options = Options::new().filter_policy(FilterPolicy::bits_per_key(14.0));
     let options = options.compression(Compression::None).memtable_bytes(1 << 20).segment_bytes(512 << 10);
     let db = options.open(bucket.path("store")).unwrap();
@@ -30,7 +30,7 @@ fn an_opening_costs_a_request_per_part_and_missing_keys_almost_none() {
     let opening = [
         ("GET latest", 1),
         ("GET gen", 1),
-        ("GET gen 404", 1), // There is no next one.
+        ("GET gen 404", 1), // No next one.
         ("GET manifest", 1),
         ("GET filter", segments),
         ("GET segment ranged", segments), // The tails.
@@ -89,7 +89,7 @@ fn a_later_generation_costs_what_is_new_in_it() {
     bucket.proxy.take();
     assert_eq!(publisher.publish().unwrap().generation, 3);
     let expected = [
-        ("GET gen", 1),     // The one before is still there,
+        ("GET gen", 1),     // The previous one still exists,
         ("GET gen 404", 1), // and there is no next one.
         ("PUT gen", 1),
         ("HEAD gen", 1),

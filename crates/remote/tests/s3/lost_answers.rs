@@ -1,4 +1,4 @@
-//! Requests that the object store has obeyed, and whose answers are lost: nothing is published twice, and no
+//! Requests that the object store executed, but whose answers are lost: nothing is published twice, and no
 //! writer supersedes itself.
 
 use crate::bucket::{Bucket, contents, fill};
@@ -12,7 +12,7 @@ fn a_generation_whose_creation_was_not_answered_is_its_writers_own() {
     let db = bucket.open("store");
     fill(&db, 0..1000, "value");
     let mut publisher = bucket.publisher(&db).unwrap();
-    // The last one arrives when the client has given up, and looks for it before.
+    // The last one arrives after the client has given up and looked for it.
     for fault in [Fault::Unanswered, Fault::Short, Fault::Late(2 * TIMEOUT)] {
         db.put(format!("{fault:?}"), "published").unwrap();
         bucket.proxy.inject(Rule::new("PUT", "gen", fault).times(1));
@@ -31,14 +31,14 @@ fn a_generation_whose_creation_was_not_answered_is_its_writers_own() {
     }
 }
 
-/// A new publisher goes on after one that died before it heard that it had succeeded.
+/// A new publisher continues after one that died before it learnt of its success.
 #[test]
 fn a_publisher_goes_on_after_one_that_died_before_it_heard_of_success() {
     let Some(bucket) = Bucket::new("died") else { return };
     let db = bucket.open("store");
     fill(&db, 0..1000, "value");
-    // The generation was created, and nothing that came after it has happened.
-    // Before it is created, its number is looked for, and its parent if there is one.
+    // The generation was created, and nothing after that happened. Before the creation, the publisher looks
+    // for its number, and for its parent if it has one.
     for (generation, looks) in [(1, 1), (3, 2)] {
         db.put(format!("before {generation}"), "published").unwrap();
         let mut publisher = bucket.publisher(&db).unwrap();

@@ -1,5 +1,4 @@
-//! The proxy itself, asked by the client that the library uses: what it counts, and what its faults do to the
-//! client.
+//! The proxy itself, used with the library's client: what it counts, and what its faults do to the client.
 
 use crate::moto::{Moto, RETRIES, TIMEOUT, client, moto};
 use crate::proxy::{Fault, Proxy, Request, Rule, tally};
@@ -10,7 +9,7 @@ use object_store::path::Path;
 use object_store::{Error, ObjectStore, ObjectStoreExt, PutMode};
 use std::time::Instant;
 
-/// A bucket behind a proxy, and a client of it.
+/// A bucket behind a proxy, and a client for it.
 struct Proxied {
     proxy: Proxy,
     store: AmazonS3,
@@ -96,7 +95,7 @@ fn requests_are_told_apart_by_method_object_and_range() {
     assert_eq!(at.proxy.take_tally(), tally([]));
 }
 
-/// Each fault is what its name says, and a client that repeats the request gets past it.
+/// Each fault does what its name says, and a client that retries gets past it.
 #[test]
 fn each_fault_is_what_its_name_says_and_a_repeated_request_passes() {
     let Some(moto) = moto() else { return };

@@ -1,4 +1,4 @@
-//! Two publishers of copies of one store, at the same time.
+//! Two concurrent publishers of copies of one store.
 
 use crate::bucket::{Bucket, contents, fill};
 use sidebloom::Error as StoreError;

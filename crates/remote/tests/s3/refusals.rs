@@ -1,4 +1,4 @@
-//! Places that cannot be read or written, each with an error of its own.
+//! Places that cannot be read or written; each has its own error.
 
 use crate::bucket::{Bucket, contents, fill};
 use crate::moto::client;
@@ -7,7 +7,7 @@ use object_store::ObjectStoreExt;
 use object_store::path::Path;
 use sidebloom_remote::{Error, clone};
 
-/// Credentials that are refused give an error of their own, and are not tried again.
+/// Refused credentials have their own error, and are not retried.
 #[test]
 fn refused_credentials_have_an_error_of_their_own_and_no_retry() {
     let Some(bucket) = Bucket::new("credentials") else { return };
@@ -39,7 +39,7 @@ fn refused_credentials_have_an_error_of_their_own_and_no_retry() {
         assert_eq!(contents(reader.db()), before);
     }
     assert!(!bucket.path("copy").exists());
-    // To read is allowed, to write is not.
+    // Reading is allowed, writing is not.
     bucket.proxy.inject(Rule::new("PUT", "", Fault::Status(403, "AccessDenied")));
     assert!(matches!(publisher.publish(), Err(Error::AccessDenied { .. })));
     bucket.proxy.heal();
@@ -82,7 +82,7 @@ fn a_place_without_a_published_store_is_named() {
         matches!(&damaged, Error::Damaged { object, offset: 0, .. } if object.contains("gen/")),
         "{damaged}"
     );
-    // Nor is it written to.
+    // Writing is refused too.
     let db = bucket.open("store");
     db.put("a", "1").unwrap();
     assert!(matches!(bucket.publisher(&db).err(), Some(Error::Damaged { .. })));

@@ -44,7 +44,7 @@ impl Counting {
         self.counts.lock().unwrap().bytes_read
     }
 
-    /// Every write and removal after this many fails, as if the process had been killed before it.
+    /// Fails every write and removal after this many, as if the process had been killed before it.
     pub fn stop_after_writes(&self, writes: Option<u64>) {
         self.counts.lock().unwrap().writes_left = writes;
     }
@@ -140,7 +140,7 @@ impl ObjectStore for Counting {
     }
 }
 
-/// Replaces an object by what `change` makes of it.
+/// Replaces an object by the result of `change`.
 pub fn damage(store: &dyn ObjectStore, location: &Path, change: impl FnOnce(&mut Vec<u8>)) {
     use object_store::ObjectStoreExt;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();

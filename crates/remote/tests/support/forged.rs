@@ -1,6 +1,6 @@
-//! Generations that are what nobody has published.
+//! Generations that nobody has published.
 
-/// A generation's object with other contents and a right checksum.
+/// A generation's object with other contents and a valid checksum.
 pub fn forged(bytes: &[u8], change: impl FnOnce(&mut serde_json::Value)) -> Vec<u8> {
     let at = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let mut body: serde_json::Value = serde_json::from_slice(&bytes[at..]).unwrap();

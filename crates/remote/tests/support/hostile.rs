@@ -15,9 +15,9 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// How objects whose names contain a text are answered.
 #[derive(Debug, Clone, Copy)]
 pub enum Lie {
-    /// Their length is said to be this, and is without an end.
+    /// They claim this length, and never end.
     Endless { said: u64 },
-    /// Their length is said to be what was asked for, or what it was, and is without an end.
+    /// They claim the requested or the original length, and never end.
     LongerThanSaid,
 }
 

@@ -1,7 +1,7 @@
-//! An S3 server for the tests: moto, in memory. `SIDEBLOOM_TEST_MOTO` names its program, `moto_server` of the
-//! Python package `moto[server]`.
+//! An S3 server for the tests: moto, in memory. `SIDEBLOOM_TEST_MOTO` gives the path of its program,
+//! `moto_server` of the Python package `moto[server]`.
 //!
-//! Without the variable the tests say so, loudly, and do nothing. With `SIDEBLOOM_TEST_MOTO=required` they
+//! Without the variable, the tests print a warning and do nothing. With `SIDEBLOOM_TEST_MOTO=required`, they
 //! fail unless `moto_server` is in the path.
 
 use object_store::aws::{AmazonS3, AmazonS3Builder};
@@ -13,13 +13,13 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 use tempfile::NamedTempFile;
 
-/// A request takes milliseconds, so a client that waits this long waits for an answer that does not come.
+/// A request takes milliseconds, so after this long a client waits for an answer that does not come.
 pub const TIMEOUT: Duration = Duration::from_millis(1500);
-/// How often a client repeats a request.
+/// How often a client retries a request.
 pub const RETRIES: usize = 3;
 /// The key that every server of this kind accepts.
 const KEY: &str = "test";
-/// Starting Python takes seconds, on a busy machine more.
+/// Starting Python takes seconds, more on a busy machine.
 const START_MAX: Duration = Duration::from_secs(60);
 
 pub struct Moto {
@@ -27,7 +27,7 @@ pub struct Moto {
     child: Child,
 }
 
-/// The server that all tests share, each with a bucket of its own. It ends with the tests.
+/// The server shared by all tests, each with its own bucket. It ends with the tests.
 pub fn moto() -> Option<&'static Moto> {
     static SHARED: OnceLock<Option<Moto>> = OnceLock::new();
     SHARED.get_or_init(Moto::start).as_ref()
@@ -45,8 +45,7 @@ impl Moto {
         let program = if program == "required" { "moto_server".into() } else { program };
         let log = NamedTempFile::new().unwrap();
         let output = || Stdio::from(log.reopen().unwrap());
-        // The shell stops the server when its standard input ends: when this is dropped, or this process is
-        // gone.
+        // The shell stops the server when its input ends: when this is dropped, or the process ends.
         let script = "command -v \"$0\" || exit; \"$0\" -H 127.0.0.1 -p 0 < /dev/null & cat; kill $!; wait";
         let mut command = Command::new("sh");
         command.args(["-c", script]).arg(program).stdin(Stdio::piped()).stdout(output()).stderr(output());
@@ -91,7 +90,7 @@ impl Drop for Moto {
     }
 }
 
-/// A client of a bucket at an address: that of the server, or of a proxy before it.
+/// A client of a bucket at an address: the server's, or a proxy's in front of it.
 pub fn client(address: SocketAddr, bucket: &str) -> AmazonS3 {
     let backoff = BackoffConfig {
         init_backoff: Duration::from_millis(20),

@@ -1,4 +1,4 @@
-//! An HTTP/1.1 proxy before an object store: it counts requests, and makes some of them fail.
+//! An HTTP/1.1 proxy in front of an object store: it counts requests, and makes some of them fail.
 
 use rustix::net::sockopt::set_socket_linger;
 use std::collections::BTreeMap;
@@ -11,15 +11,15 @@ use std::time::Duration;
 /// What happens to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// The server does not see it, and the client gets this status and this code of S3's.
+    /// The server does not see it, and the client gets this status and this S3 error code.
     Status(u16, &'static str),
-    /// The server sees it this much later, when the client has given up.
+    /// The server sees it this much later, after the client has given up.
     Late(Duration),
     /// The client gets half of the body, and the connection ends.
     Short,
     /// The server does not see it, and the connection is reset.
     Reset,
-    /// The server does as it is told, and the connection is reset before the client hears of it.
+    /// The server executes it, and the connection is reset before the client learns of it.
     Unanswered,
 }
 
@@ -45,7 +45,7 @@ impl Rule {
         self
     }
 
-    /// Only after so many of them.
+    /// Only after this many of them.
     pub fn after(mut self, requests: usize) -> Rule {
         self.after = requests;
         self
@@ -69,16 +69,15 @@ impl Rule {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Request {
     pub method: String,
-    /// The first part of the object's name; "list" for a listing, "delete" for the deletion of several
-    /// objects.
+    /// The first part of the object's name; "list" for a listing, "delete" for a bulk deletion.
     pub kind: String,
     /// The object's name below the base.
     pub name: String,
     /// Whether it asks for a part of an object.
     pub ranged: bool,
-    /// Whether it is to create the object only if there is none.
+    /// Whether it creates the object only if there is none.
     pub conditional: bool,
-    /// Of the answer; 0 if there was none.
+    /// Status of the answer; 0 if there was none.
     pub status: u16,
     pub fault: Option<Fault>,
     /// Bytes of the bodies of the request and of the answer.
@@ -133,12 +132,12 @@ struct Shared {
     base: String,
     rules: Mutex<Vec<Rule>>,
     requests: Mutex<Vec<Request>>,
-    /// moto looks for the object and stores it in two steps; S3 does so at once.
+    /// moto checks for the object and stores it in two steps; S3 does so atomically.
     conditional: Mutex<()>,
 }
 
 impl Proxy {
-    /// Before `server`, for the objects below `prefix` in `bucket`.
+    /// In front of `server`, for the objects below `prefix` in `bucket`.
     pub fn start(server: SocketAddr, bucket: &str, prefix: &str) -> Proxy {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
@@ -151,7 +150,7 @@ impl Proxy {
             for client in listener.incoming() {
                 let (client, shared) = (client.unwrap(), Arc::clone(&serve));
                 thread::spawn(move || {
-                    // An error is a client that has gone away.
+                    // An error means that a client has gone away.
                     let _ = shared.serve(&client);
                 });
             }
@@ -159,7 +158,7 @@ impl Proxy {
         Proxy { address, shared }
     }
 
-    /// Adds a rule. Of several that match a request, the oldest one decides.
+    /// Adds a rule. If several match a request, the oldest one decides.
     pub fn inject(&self, rule: Rule) {
         self.shared.rules.lock().unwrap().push(rule);
     }
@@ -188,7 +187,7 @@ struct Message {
 }
 
 impl Message {
-    /// `None` at the end of the connection. A body without a length goes on to the end if `to_end`.
+    /// `None` at the end of the connection. A body without a length extends to the end if `to_end`.
     fn read(from: &mut impl BufRead, to_end: bool) -> io::Result<Option<Message>> {
         let mut message = Message { first: String::new(), headers: Vec::new(), body: Vec::new() };
         if from.read_line(&mut message.first)? == 0 {
@@ -310,7 +309,7 @@ impl Shared {
         }
         let _one_at_a_time = request.conditional.then(|| self.conditional.lock().unwrap());
         let mut server = TcpStream::connect(self.server)?;
-        // A server must not answer a request of version 1.0 in chunks.
+        // A server must not answer a version 1.0 request in chunks.
         let first = message.first.trim_end().replace("HTTP/1.1", "HTTP/1.0");
         server.write_all(message.head(&first, &[("connection", "close".to_owned())]).as_bytes())?;
         server.write_all(&message.body)?;

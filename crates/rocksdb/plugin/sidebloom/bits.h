@@ -1,4 +1,4 @@
-// The two objects that RocksDB asks a filter policy for.
+// The two objects of a RocksDB filter policy.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@ namespace sidebloom {
 
 struct BuilderOptions {
   sidebloom_parity_size_t size;
-  // Whether to look for memory that changed by itself, while building and after it.
+  // Whether to detect memory corruption during and after building.
   bool detect_corruption;
   // With optimize_filters_for_memory, the bytes that filters took beyond their targets so far. Null without it.
   std::atomic<int64_t>* balance;
@@ -19,7 +19,7 @@ struct BuilderOptions {
   ROCKSDB_NAMESPACE::Logger* log;
 };
 
-// Makes the filter of an SST file, or those of its partitions, one after the other:
+// Builds the filter of an SST file, or of its partitions one by one:
 // (AddKey | AddKeyAndAlt)* Finish MaybePostVerify, and again from the start.
 ROCKSDB_NAMESPACE::FilterBitsBuilder* NewParityBuilder(const BuilderOptions& options);
 

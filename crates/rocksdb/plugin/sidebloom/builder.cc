@@ -15,7 +15,7 @@ namespace {
 using ROCKSDB_NAMESPACE::Slice;
 using ROCKSDB_NAMESPACE::Status;
 
-// What RocksDB allocates behind a block that it reads.
+// Bytes that RocksDB allocates after a block that it reads.
 constexpr size_t kBlockTrailerBytes = 5;
 
 struct FreeBuilder {
@@ -116,16 +116,15 @@ class ParityBuilder final : public ROCKSDB_NAMESPACE::FilterBitsBuilder {
     return BuilderPtr(sidebloom_parity_builder_new(options_.size, options_.detect_corruption));
   }
 
-  // The bytes that a filter should take with optimize_filters_for_memory, where allocations are so coarse that more than a thirtieth would
-  // be wasted: as many as an allocation of its target really takes, or, if the filters before it took more than their targets, those of the
-  // next smaller allocation. 0 for its own size.
+  // The size of a filter with optimize_filters_for_memory, where allocations are so coarse that more than a thirtieth would be wasted: the
+  // real size of an allocation of its target, or the next smaller one if earlier filters exceeded their targets. 0 for its own size.
   size_t Room(size_t target) const {
     const size_t request = target + kBlockTrailerBytes;
     if (options_.balance == nullptr) {
       return 0;
     }
     const size_t usable = UsableBytes(request);
-    // More than a third is of no use for a filter, or no true answer.
+    // More than a third is useless for a filter, or a wrong answer.
     if (usable - request < request / 32 || usable / 4 * 3 > request) {
       return 0;
     }

@@ -22,7 +22,7 @@ class ParityPolicy final : public ROCKSDB_NAMESPACE::FilterPolicy {
 
   const char* Name() const override { return kPolicyName; }
   const char* CompatibilityName() const override { return kPolicyName; }
-  // What stands in options files.
+  // The form in options files.
   std::string GetId() const override { return id_; }
 
   ROCKSDB_NAMESPACE::FilterBitsBuilder* GetBuilderWithContext(const FilterBuildingContext& context) const override {

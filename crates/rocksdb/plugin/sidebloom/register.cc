@@ -23,7 +23,7 @@ std::string CheckVersion() {
          "; build it with the headers of that version";
 }
 
-// Calls the internal interface of RocksDB's own Bloom filter through our declarations. If they are not those of the RocksDB that runs,
+// Calls the internal interface of RocksDB's own Bloom filter through our declarations. If the running RocksDB has other ones,
 // other functions answer.
 bool InterfaceFits() {
   const std::unique_ptr<const FilterPolicy> bloom(NewBloomFilterPolicy(10));
@@ -84,14 +84,14 @@ std::string Register() {
 
 extern "C" int sidebloom_register(ROCKSDB_NAMESPACE::ObjectLibrary& library, const std::string& /*arg*/) {
   using namespace ROCKSDB_NAMESPACE;
-  // Whatever begins with our name. By default, RocksDB goes on without a filter if it finds no factory, so that a typing error would pass
+  // Whatever begins with our name. By default, RocksDB continues without a filter if it finds no factory, so that a typo would pass
   // unnoticed. This factory says what to use.
   library.AddFactory<const FilterPolicy>(
       ObjectLibrary::PatternEntry("sidebloom").AddSeparator(".", /*at_least_one=*/false),
       [](const std::string& uri, std::unique_ptr<const FilterPolicy>* guard, std::string* error) {
         guard->reset(sidebloom::NewParityPolicy(uri, error));
 #if SIDEBLOOM_PREFIXES_APART
-        // RocksDB 7.8 drops errors of table options, and goes on without a filter.
+        // RocksDB 7.8 drops errors of table options, and continues without a filter.
         if (*guard == nullptr) {
           fprintf(stderr, "sidebloom: %s\n", error->c_str());
         }

@@ -1,4 +1,4 @@
-// Makes RocksDB know the policy.
+// Registers the policy in RocksDB.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@ class ObjectLibrary;
 
 extern "C" {
 
-// What builds of RocksDB call for a plug-in (sidebloom.mk). Returns the number of factories added.
+// Called by RocksDB builds for a plug-in (sidebloom.mk). Returns the number of factories added.
 int sidebloom_register(ROCKSDB_NAMESPACE::ObjectLibrary& library, const std::string& arg);
 
-// Checks the RocksDB of this program and makes it know the policy, once. Returns null, or why that is impossible, as text that is never freed.
+// Checks this program's RocksDB and registers the policy in it, once. Returns null, or why that is impossible, as text that is never freed.
 const char* sidebloom_parity_register();
 }

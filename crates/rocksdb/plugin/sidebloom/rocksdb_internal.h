@@ -1,6 +1,6 @@
-// RocksDB's interface between filter policies and SST files. It is internal, so packages of RocksDB do not install it. Within RocksDB's own
-// sources this is their header; elsewhere these are its declarations, for the versions that the plug-in has been tested with. The order of
-// the virtual functions is what matters: CheckRocksDB (register.cc) tries them on the RocksDB that the program runs.
+// RocksDB's interface between filter policies and SST files. It is internal, so packages of RocksDB do not install it. In RocksDB's own
+// sources this includes their header; elsewhere it declares the same for the versions that the plug-in was tested with. What matters is the
+// order of the virtual functions: CheckRocksDB (register.cc) tries them on the RocksDB that the program runs.
 #pragma once
 
 #include <cstddef>

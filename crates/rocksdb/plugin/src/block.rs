@@ -12,16 +12,15 @@
 //! | + 36 | 8 | seed of XXH3, which hashes the keys |
 //! | + 44 | 8 | XXH3 of all bytes before it, without a seed |
 //!
-//! - **levels**: the first has a line, and behind a level without lines there are none. Their sum is n.
-//! - **checksum**: RocksDB has one of its own, which can be turned off. This one is checked whenever a block
-//!   is read into the block cache. A filter whose lines are damaged could deny keys that exist.
+//! - **levels**: the first has a line, and no level after an empty one has any. Their sum is n.
+//! - **checksum**: RocksDB has its own, which can be turned off. This one is checked whenever a block is read
+//!   into the block cache. A filter with damaged lines could deny keys that exist.
 //!
-//! A block that is anything else is no filter: every key may be in its file. Builders that failed leave
-//! [`NO_FILTER`].
+//! Any other block is not a filter: every key may be in its file. Builders that failed write [`NO_FILTER`].
 //!
 //! Filters are probed where RocksDB puts them: its allocator decides where a block begins, so padding cannot
-//! align the lines, and a copy would double the memory. A line that lies across two cache lines takes a
-//! little longer to probe, a small part of RocksDB's lookup.
+//! align the lines, and a copy would double the memory. Probing a line that straddles two cache lines takes a
+//! little longer, a small part of RocksDB's lookup.
 
 use sidebloom_filter::hash::digest;
 use sidebloom_filter::{BuiltFilter, FilterKind, LINE_BYTES, Levels, Line, Width};
@@ -35,10 +34,10 @@ const LEVELS_AT: usize = 8;
 const SEED_AT: usize = LEVELS_AT + size_of::<Levels>();
 const DIGEST_AT: usize = SEED_AT + 8;
 
-/// The size of what follows the lines.
+/// The size of the trailer.
 pub const TRAILER_BYTES: usize = DIGEST_AT + 8;
 
-/// A block that is no filter.
+/// A block that is not a filter.
 pub const NO_FILTER: [u8; 1] = [0];
 
 /// A filter in a block.
@@ -48,7 +47,7 @@ pub struct Block<'b> {
     pub lines: &'b [Line],
 }
 
-/// The size of the block of a filter.
+/// The size of a filter's block.
 pub fn bytes(filter: &BuiltFilter) -> usize {
     size_of_val::<[Line]>(&filter.lines) + TRAILER_BYTES
 }
@@ -141,7 +140,7 @@ mod tests {
         assert!(read(&NO_FILTER).is_none() && read(&[]).is_none());
     }
 
-    /// Lines without a sound structure are no filter, although their checksum is right.
+    /// Lines without a valid structure are not a filter, even with a correct checksum.
     #[test]
     fn lines_without_a_sound_structure_are_no_filter_despite_their_checksum() {
         let whole = block(500);
@@ -153,8 +152,8 @@ mod tests {
             block[end..].copy_from_slice(&sum.to_le_bytes());
             read(&block).is_some()
         };
-        assert!(changed(SEED_AT, &[1, 2, 3]), "another seed is a filter of other keys");
-        assert!(changed(WIDTH_AT, &[8]), "and another width one that reads them otherwise");
+        assert!(changed(SEED_AT, &[1, 2, 3]), "another seed means a filter of other keys");
+        assert!(changed(WIDTH_AT, &[8]), "another width reads the lines differently");
         assert!(!changed(0, b"sbpg") && !changed(VERSION_AT, &[2]) && !changed(VERSION_AT, &[0]));
         assert!(!changed(WIDTH_AT, &[13]) && !changed(WIDTH_AT, &[0]));
         assert!(!changed(ZEROS_AT, &[1]) && !changed(ZEROS_AT + 1, &[255]));
@@ -165,7 +164,7 @@ mod tests {
         assert!(!changed(LEVELS_AT, gap.as_flattened()));
     }
 
-    /// Blocks that are stored somewhere must stay readable: this one may not change.
+    /// Stored blocks must stay readable: this one may not change.
     #[test]
     fn golden_bytes_of_a_block() {
         let block = block(100);

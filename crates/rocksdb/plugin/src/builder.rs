@@ -10,7 +10,7 @@ use sidebloom_filter::{BuiltFilter, KeyHasher, Verdict};
 pub enum Failure {
     /// Not enough memory, or too many keys.
     NoFilter,
-    /// Memory changed by itself.
+    /// Memory was corrupted.
     Corrupted,
 }
 
@@ -21,9 +21,9 @@ pub struct Builder {
     hasher: KeyHasher,
     hashes: Vec<u64>,
     last_alt: Option<u64>,
-    /// The hashes that were added, whether or not there was memory for them.
+    /// Hashes added, whether or not there was memory for them.
     added: usize,
-    /// Whether to look for changes of memory, which only broken hardware or a stray write makes.
+    /// Whether to detect corruption of memory, by broken hardware or a stray write.
     detect_corruption: bool,
     /// The XOR of all hashes.
     checksum: u64,
@@ -45,7 +45,7 @@ impl Builder {
         }
     }
 
-    /// Adds a key, or nothing if it is the one added last. Returns the number of hashes added.
+    /// Adds a key, unless it equals the last one. Returns the number of hashes added.
     pub fn add(&mut self, key: &[u8]) -> usize {
         let hash = self.hasher.hash(key);
         if self.hashes.last() != Some(&hash) {
@@ -54,11 +54,11 @@ impl Builder {
         self.added
     }
 
-    /// Adds a key and its prefix. Keys come in order, so that a prefix repeats itself: it is added once.
+    /// Adds a key and its prefix. Keys come in order, so equal prefixes are adjacent: each is added once.
     pub fn add_with_prefix(&mut self, key: &[u8], prefix: &[u8]) -> usize {
         let (key, prefix) = (self.hasher.hash(key), self.hasher.hash(prefix));
         let (last_key, last_prefix) = (self.hashes.last().copied(), self.last_alt.replace(prefix));
-        // The prefix first, so that the last hash is always that of a key.
+        // The prefix first, so that the last hash is always a key's.
         if prefix != key && Some(prefix) != last_prefix && Some(prefix) != last_key {
             self.add_hash(prefix);
         }
@@ -72,7 +72,7 @@ impl Builder {
         self.added += 1;
         self.checksum ^= hash;
         if self.hashes.len() == self.hashes.capacity() && self.hashes.try_reserve(1).is_err() {
-            // From here on, `added` is larger than their number.
+            // From here on, `added` exceeds their number.
             self.hashes = Vec::new();
             return;
         }
@@ -89,8 +89,8 @@ impl Builder {
         self.added
     }
 
-    /// Builds the filter, and returns the size of its block. With `room`, that is about so many bytes, at
-    /// most 0.5 % more if they are many.
+    /// Builds the filter, and returns the size of its block: with `room`, about this many bytes, at most 0.5
+    /// % more for many keys.
     pub fn build(&mut self, room: Option<usize>) -> Result<usize, Failure> {
         let keys = self.hashes.len();
         if keys == 0 || keys < self.added {
@@ -118,8 +118,8 @@ impl Builder {
         block::write(&self.built.take()?, self.seed, to)
     }
 
-    /// Whether a block, which [`write`](Self::write) wrote, has all hashes. Without the detection of
-    /// corruption, it always has.
+    /// Whether a block, written by [`write`](Self::write), has all hashes. Without the detection of
+    /// corruption, always true.
     pub fn verify(&mut self, block: &[u8]) -> bool {
         let hashes = std::mem::take(&mut self.hashes);
         let reader = Reader::of(block);

@@ -1,5 +1,5 @@
-//! The C interface, which `sidebloom/filter.h` declares. Its functions catch panics: those of a reader answer
-//! "maybe", those of a builder leave a file without a filter.
+//! The C interface, declared in `sidebloom/filter.h`. Its functions catch panics: a reader then answers
+//! "maybe", and a builder leaves a file without a filter.
 
 use crate::block::NO_FILTER;
 use crate::builder::{Builder, Failure};
@@ -13,7 +13,7 @@ use std::ffi::{c_char, c_int};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::LazyLock;
 
-/// The seed of all filters of a process: a stranger cannot know which keys its filters take for each other.
+/// The seed of all filters of a process: a stranger cannot know which keys collide in its filters.
 static SEED: LazyLock<u64> = LazyLock::new(random_u64);
 
 /// [`Policy`] in C: a width, or 0 and the bits per key.
@@ -31,7 +31,7 @@ pub struct RawSize {
     keys_per_line: f64,
 }
 
-/// Memory of the caller for a [`Reader`].
+/// The caller's memory for a [`Reader`].
 #[repr(C)]
 pub struct RawReader([u64; 24]);
 
@@ -81,7 +81,7 @@ unsafe fn slice<'a>(data: *const u8, bytes: usize) -> &'a [u8] {
     unsafe { std::slice::from_raw_parts(data, bytes) }
 }
 
-/// Writes text with a zero behind it, cut to the room there is.
+/// Writes text with a terminating zero, cut to the available room.
 ///
 /// # Safety
 /// `to` points to `room` bytes that nobody else uses.
@@ -94,8 +94,8 @@ unsafe fn write_text(text: &str, to: *mut c_char, room: usize) {
     to[bytes] = 0;
 }
 
-/// Reads a policy string into `policy`. If that fails, writes why to `text` and returns false; else writes
-/// the policy's id there.
+/// Reads a policy string into `policy`, and writes the policy's id to `text`. On an error, writes the reason
+/// there instead, and returns false.
 ///
 /// # Safety
 /// `string` points to `bytes` bytes, `policy` to a policy, and `text` to `room` bytes.
@@ -135,34 +135,34 @@ pub extern "C" fn sidebloom_parity_size(policy: &RawPolicy, place: u32) -> RawSi
     })
 }
 
-/// The expected size in bytes of the block of a filter with so many keys.
+/// The expected size in bytes of the block of a filter with this many keys.
 #[unsafe(no_mangle)]
 pub extern "C" fn sidebloom_parity_bytes(size: RawSize, keys: usize) -> usize {
     guarded(0, || size.get().bytes(keys as u64))
 }
 
-/// How many keys have a block of at most so many bytes, as expected.
+/// How many keys are expected to fit a block of at most this many bytes.
 #[unsafe(no_mangle)]
 pub extern "C" fn sidebloom_parity_keys(size: RawSize, bytes: usize) -> usize {
     guarded(0, || size.get().keys(bytes) as usize)
 }
 
-/// The expected false-positive rate, 0 to 1, of a filter of so many keys in a block of at most so many bytes;
-/// 1 if there is none so small.
+/// The expected false-positive rate, 0 to 1, of a filter of this many keys in a block of at most this many
+/// bytes; 1 if no filter is that small.
 #[unsafe(no_mangle)]
 pub extern "C" fn sidebloom_parity_fpr(keys: usize, bytes: usize) -> f64 {
     guarded(1.0, || Size::fitting(keys as u64, bytes).map_or(1.0, Size::fpr))
 }
 
-/// A builder, or null if there is no memory for one.
+/// A builder, or null if memory is short.
 #[unsafe(no_mangle)]
 pub extern "C" fn sidebloom_parity_builder_new(size: RawSize, detect_corruption: bool) -> *mut Builder {
     guarded(std::ptr::null_mut(), || {
         let builder = Builder::new(size.get(), *SEED, detect_corruption);
-        // SAFETY: a builder is larger than nothing.
+        // SAFETY: a builder's size is not zero.
         let memory = unsafe { alloc(Layout::new::<Builder>()) }.cast::<Builder>();
         if !memory.is_null() {
-            // SAFETY: memory for a builder, as large and aligned as it must be.
+            // SAFETY: memory for a builder, with its size and alignment.
             unsafe { memory.write(builder) };
         }
         memory
@@ -208,7 +208,7 @@ pub unsafe extern "C" fn sidebloom_parity_add_with_prefix(
         .unwrap_or_else(|_| builder.give_up())
 }
 
-/// Builds the filter, of about `room` bytes unless that is 0. Sets `bytes` to the size of its block.
+/// Builds the filter, of about `room` bytes unless `room` is 0. Sets `bytes` to the size of its block.
 #[unsafe(no_mangle)]
 pub extern "C" fn sidebloom_parity_build(builder: &mut Builder, room: usize, bytes: &mut usize) -> c_int {
     guarded(NOT_BUILT, || match builder.build((room > 0).then_some(room)) {
@@ -221,7 +221,7 @@ pub extern "C" fn sidebloom_parity_build(builder: &mut Builder, room: usize, byt
     })
 }
 
-/// Writes the block of the filter that was built. Returns its size; 0 if it does not fit into `room` bytes.
+/// Writes the filter's block. Returns its size; 0 if it does not fit into `room` bytes.
 ///
 /// # Safety
 /// `to` points to `room` bytes that nobody else uses.
@@ -234,7 +234,7 @@ pub unsafe extern "C" fn sidebloom_parity_write(builder: &mut Builder, to: *mut 
     })
 }
 
-/// Whether a block has all keys that were added, if the builder detects corruption.
+/// Whether a block has all added keys, if the builder detects corruption.
 ///
 /// # Safety
 /// `block` is a readable slice.
@@ -250,7 +250,7 @@ pub extern "C" fn sidebloom_parity_no_filter() -> RawSlice {
     RawSlice { data: NO_FILTER.as_ptr(), bytes: NO_FILTER.len() }
 }
 
-/// Makes a reader of a block, whatever is in it.
+/// Makes a reader of a block, whatever its contents.
 ///
 /// # Safety
 /// `block` is a readable slice that outlives the reader unchanged, and `reader` points to memory for one.
@@ -266,7 +266,7 @@ pub unsafe extern "C" fn sidebloom_parity_reader_init(reader: *mut RawReader, bl
 /// Whether the file may have a key.
 ///
 /// # Safety
-/// [`sidebloom_parity_reader_init`] made the reader, its block is still there, and `key` is a readable slice.
+/// [`sidebloom_parity_reader_init`] made the reader, its block still exists, and `key` is a readable slice.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sidebloom_parity_may_match(reader: *const RawReader, key: RawSlice) -> bool {
     // SAFETY: the caller's promise.
@@ -276,8 +276,8 @@ pub unsafe extern "C" fn sidebloom_parity_may_match(reader: *const RawReader, ke
 /// [`sidebloom_parity_may_match`] for `count` keys.
 ///
 /// # Safety
-/// As there; `keys` points to `count` pointers to readable slices, and `may_match` to as many answers, which
-/// nobody else uses.
+/// As for one key; `keys` points to `count` pointers to readable slices, and `may_match` to `count` answers,
+/// which nobody else uses.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sidebloom_parity_may_match_many(
     reader: *const RawReader,

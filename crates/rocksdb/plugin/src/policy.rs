@@ -1,4 +1,4 @@
-//! What a policy string asks for, and the filter that an SST file gets.
+//! Policy strings, and the filter that an SST file gets.
 
 use crate::size::{Size, bits_per_key_range};
 use sidebloom_filter::Width;
@@ -8,7 +8,7 @@ use std::str::FromStr;
 /// RocksDB's name for the policy, before the colon.
 pub const NAME: &str = "sidebloom.parity";
 
-/// The bits per key that a filter policy spends.
+/// The bits per key of a filter policy.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum Policy {
     /// Filters of one width everywhere.
@@ -28,7 +28,7 @@ pub enum Place {
     Bottom = 0,
     /// A level above it, or level 0.
     Upper = 1,
-    /// Nobody knows: files for ingestion, and FIFO compaction, whose files are all alike.
+    /// Unknown: files for ingestion, and FIFO compaction, whose files are all alike.
     Unknown = 2,
 }
 
@@ -43,11 +43,11 @@ impl Place {
     }
 }
 
-/// By how many bits per key a tenfold larger level should have smaller filters: log2(10). Then the last of
-/// the false positives that a bit saves cost equally many bits on all levels (Dayan, Athanassoulis, Idreos:
-/// "Monkey: Optimal Navigable Key-Value Store", 2017).
+/// How many bits per key fewer a ten times larger level should have: log2(10). Then the last false positive
+/// that a bit saves costs the same number of bits on all levels (Dayan, Athanassoulis, Idreos: "Monkey:
+/// Optimal Navigable Key-Value Store", 2017).
 const LEVEL_BITS: f64 = std::f64::consts::LOG2_10;
-/// What `auto` alone means: the bits per key that RocksDB's manual uses for Bloom filters.
+/// The meaning of `auto` alone: the bits per key that RocksDB's manual uses for Bloom filters.
 const AUTO_BITS: f64 = 10.0;
 /// The share of the keys above the last level: a tenth, of which nine tenths are in the next one.
 const UPPER_SHARE: f64 = 0.1;
@@ -67,8 +67,7 @@ impl Policy {
         }
     }
 
-    /// The range of `auto=`, in tenths: with fewer bits than the least, there is no narrower filter for the
-    /// last level.
+    /// The range of `auto=`, in tenths: below it, there is no narrower filter for the last level.
     fn auto_range() -> std::ops::RangeInclusive<f64> {
         let (min, max) = bits_per_key_range();
         let least = min + LEVEL_BITS * UPPER_SHARE;
@@ -77,8 +76,7 @@ impl Policy {
 }
 
 impl fmt::Display for Policy {
-    /// The form that RocksDB's options files have. It has no `=`, which RocksDB would take for the end of an
-    /// option's name.
+    /// The form in RocksDB's options files. It has no `=`, which would end an option's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Policy::Width(width) => write!(f, "{NAME}:{}", width.number()),
@@ -103,8 +101,8 @@ fn widths() -> String {
 impl FromStr for Policy {
     type Err = PolicyError;
 
-    /// Reads `sidebloom.parity:8`, `sidebloom.parity:auto=10.0` or `sidebloom.parity:auto:10.0`. Without a
-    /// width, it is 8; without bits, they are 10.
+    /// Parses `sidebloom.parity:8`, `sidebloom.parity:auto=10.0` or `sidebloom.parity:auto:10.0`. The default
+    /// width is 8, and `auto` alone means 10 bits.
     fn from_str(policy: &str) -> Result<Self, PolicyError> {
         let refuse = |what| PolicyError { policy: policy.to_owned(), what };
         let Some(parameter) = policy.strip_prefix(NAME) else { return Err(refuse("another policy's name")) };
@@ -122,7 +120,7 @@ impl FromStr for Policy {
             let digits = !bits.is_empty() && bits.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
             let bits = bits.parse().ok().filter(|_| digits);
             let Some(bits_per_key) = bits else {
-                return Err(refuse("the bits per key are no decimal number"));
+                return Err(refuse("the bits per key are not a decimal number"));
             };
             return if Policy::auto_range().contains(&bits_per_key) {
                 Ok(Policy::Auto { bits_per_key })
@@ -132,7 +130,7 @@ impl FromStr for Policy {
         }
         let digits = !parameter.is_empty() && parameter.bytes().all(|byte| byte.is_ascii_digit());
         let number = parameter.parse().ok().filter(|_| digits);
-        let Some(number) = number else { return Err(refuse("the width is no number")) };
+        let Some(number) = number else { return Err(refuse("the width is not a number")) };
         let width = Width::from_number(number);
         width.map(Policy::Width).ok_or_else(|| refuse("no such width"))
     }
@@ -160,18 +158,18 @@ mod tests {
         for (junk, what) in [
             ("sidebloom.parity:13", "no such width"),
             ("sidebloom.parity:0", "no such width"),
-            ("sidebloom.parity:99999999999999999999", "the width is no number"),
-            ("sidebloom.parity:", "the width is no number"),
-            ("sidebloom.parity:8 ", "the width is no number"),
-            ("sidebloom.parity:+8", "the width is no number"),
-            ("sidebloom.parity:8:false", "the width is no number"),
+            ("sidebloom.parity:99999999999999999999", "the width is not a number"),
+            ("sidebloom.parity:", "the width is not a number"),
+            ("sidebloom.parity:8 ", "the width is not a number"),
+            ("sidebloom.parity:+8", "the width is not a number"),
+            ("sidebloom.parity:8:false", "the width is not a number"),
             ("sidebloom.parity:automatic", "no such width"),
-            ("sidebloom.parity:auto=", "the bits per key are no decimal number"),
-            ("sidebloom.parity:auto=ten", "the bits per key are no decimal number"),
-            ("sidebloom.parity:auto=NaN", "the bits per key are no decimal number"),
-            ("sidebloom.parity:auto=inf", "the bits per key are no decimal number"),
-            ("sidebloom.parity:auto=1e1", "the bits per key are no decimal number"),
-            ("sidebloom.parity:auto=-10", "the bits per key are no decimal number"),
+            ("sidebloom.parity:auto=", "the bits per key are not a decimal number"),
+            ("sidebloom.parity:auto=ten", "the bits per key are not a decimal number"),
+            ("sidebloom.parity:auto=NaN", "the bits per key are not a decimal number"),
+            ("sidebloom.parity:auto=inf", "the bits per key are not a decimal number"),
+            ("sidebloom.parity:auto=1e1", "the bits per key are not a decimal number"),
+            ("sidebloom.parity:auto=-10", "the bits per key are not a decimal number"),
             ("sidebloom.parity:auto=8.0", "the bits per key are out of range"),
             ("sidebloom.parity:auto=100", "the bits per key are out of range"),
             ("sidebloom.parityy:8", "another policy's name"),

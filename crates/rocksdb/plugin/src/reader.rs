@@ -4,7 +4,7 @@ use crate::block;
 use sidebloom_filter::{FilterKind, Levels, Width};
 use sidebloom_filter::{KeyHasher, Line, Prober, Verdict};
 
-/// A filter in a block, or none: then every key may be there.
+/// A filter in a block, or none: then every key may be in the file.
 #[derive(Clone, Copy)]
 pub struct Reader<'b> {
     lines: &'b [Line],
@@ -12,11 +12,11 @@ pub struct Reader<'b> {
     hasher: KeyHasher,
 }
 
-/// The keys that are hashed, and whose lines are prefetched, before the first is probed.
+/// How many keys are hashed, and their lines prefetched, before the first is probed.
 const BATCH: usize = 32;
 
 impl<'b> Reader<'b> {
-    /// Reads a block, which is damaged or foreign if it has no filter.
+    /// Reads a block. A damaged or foreign one has no filter.
     pub fn of(block: &'b [u8]) -> Self {
         // Without lines, every answer is "maybe".
         let none = FilterKind::Parity { width: Width::Eight, levels: Levels::default() };

@@ -1,49 +1,49 @@
-//! How large a filter is: the width of its lines, and how many keys each line has.
+//! The size of a filter: the width of its lines, and how many keys each line has.
 
 use crate::block::TRAILER_BYTES;
 use sidebloom_filter::{LINE_BITS, LINE_BYTES, Width};
 
-/// What decides the size and the rate of a filter.
+/// What determines the size and the rate of a filter.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Size {
     pub width: Width,
-    /// Keys per line on average, at most as many as the width has by itself.
+    /// Keys per line on average, at most the width's own number.
     pub keys_per_line: f64,
 }
 
-/// The fewest and the most bits per key that filters of many keys have.
+/// The fewest and the most bits per key of filters of many keys.
 pub fn bits_per_key_range() -> (f64, f64) {
     (Width::Seven.bits_per_key(), Width::Sixteen.bits_per_key())
 }
 
-/// A number of keys whose filter has no visible rounding.
+/// A number of keys large enough that rounding does not show.
 const MANY: u64 = 1 << 24;
 
 impl Size {
-    /// The size of a width by itself.
+    /// The natural size of a width.
     pub fn of_width(width: Width) -> Size {
         Size { width, keys_per_line: width.keys_per_line() }
     }
 
-    /// The filter with the lowest rate of those that take at most `bits_per_key`, or the smallest one.
+    /// The lowest-rate filter that takes at most `bits_per_key`; if there is none, the smallest one.
     pub fn of_bits(bits_per_key: f64) -> Size {
         let bytes = bits_per_key / 8.0 * MANY as f64;
         Size::fitting(MANY, bytes as usize).unwrap_or_else(|| Size::of_width(Width::Seven))
     }
 
-    /// The filter of `keys` keys with the lowest rate of those that are expected to take at most `bytes` in a
-    /// filter block: the widest that fits, with as many lines as there is room for.
+    /// Of the filters of `keys` keys expected to take at most `bytes` in a filter block, the one with the
+    /// lowest rate: the widest that fits, with as many lines as there is room for.
     pub fn fitting(keys: u64, bytes: usize) -> Option<Size> {
         let room = (bytes.checked_sub(TRAILER_BYTES)? / LINE_BYTES) as u64;
         let fits = |width: &&Width| width.expected_lines(keys, width.keys_per_line()) <= room;
         let &width = Width::ALL.iter().rfind(fits)?;
-        // The more lines on the first level, the fewer on those below. Twenty halvings are exact enough.
+        // More lines on the first level mean fewer below. Twenty halvings are exact enough.
         let (mut least, mut most) = (1.0, width.keys_per_line());
         for _ in 0..20 {
             let middle = (least + most) / 2.0;
             if width.expected_lines(keys, middle) <= room { most = middle } else { least = middle }
         }
-        // More than twice as many lines as needed save nothing.
+        // More than twice the necessary lines save nothing.
         Some(Size { width, keys_per_line: most.max(width.keys_per_line() / 2.0) })
     }
 
@@ -52,7 +52,7 @@ impl Size {
         self.width.expected_lines(keys, self.keys_per_line) as usize * LINE_BYTES + TRAILER_BYTES
     }
 
-    /// How many keys have a filter block of at most `bytes`, as expected; 0 if not even one has.
+    /// How many keys are expected to fit a filter block of at most `bytes`; 0 if not even one does.
     pub fn keys(self, bytes: usize) -> u64 {
         let (mut enough, mut too_many) = (0, (bytes as u64).saturating_mul(8));
         while enough + 1 < too_many {
@@ -67,8 +67,8 @@ impl Size {
         self.width.expected_lines(MANY, self.keys_per_line) as f64 * LINE_BITS as f64 / MANY as f64
     }
 
-    /// The expected false-positive rate, 0 to 1, for many keys: between that of the width and that of the
-    /// next, in proportion to the bits.
+    /// The expected false-positive rate, 0 to 1, for many keys: interpolated between this width's and the
+    /// next one's by the bits.
     pub fn fpr(self) -> f64 {
         let bits = self.bits_per_key();
         let next = Width::ALL.into_iter().find(|&width| width > self.width);

@@ -31,7 +31,7 @@ static int passed = 0;
     }                                                                  \
   } while (0)
 
-// A copy with nothing behind it. An empty one may be null.
+// A copy with nothing after it. An empty one may be null.
 struct Exact {
   explicit Exact(const std::string& text) : bytes(text.empty() ? nullptr : static_cast<char*>(malloc(text.size()))), size(text.size()) {
     if (size > 0) memcpy(bytes, text.data(), size);

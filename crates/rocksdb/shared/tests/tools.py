@@ -128,7 +128,7 @@ class Tools(unittest.TestCase):
             done = run("db_bench", f"--options_file={self.path('options')}", f"--db={self.path('db')}", "--benchmarks=fillseq",
                        "--num=10", check=False)
             text = done.stdout + done.stderr
-            # This version of RocksDB drops errors of table options, and goes on without a filter.
+            # This version of RocksDB drops errors of table options, and continues without a filter.
             self.assertIn("7, 8, 9, 10, 11, 12, 16 lanes", text)
             self.assertIn(junk, text)
 

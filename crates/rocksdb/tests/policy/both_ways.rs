@@ -1,4 +1,4 @@
-//! A store goes from RocksDB's own policy to parity filters and back, with the same answers.
+//! A store switches from RocksDB's own policy to parity filters and back, with the same answers.
 
 use crate::support::{PARITY, Store};
 
@@ -23,8 +23,7 @@ fn i1_answers_stay_the_same_under_every_policy() {
     }
 }
 
-/// RocksDB finds a filter by its policy's name, so a file written under another one has none until it is
-/// compacted.
+/// RocksDB finds a filter by its policy's name, so files of another policy have none until compacted.
 #[test]
 fn old_files_run_unfiltered_until_compaction() {
     let dir = tempfile::tempdir().unwrap();
@@ -46,7 +45,7 @@ fn old_files_run_unfiltered_until_compaction() {
     }
 }
 
-/// A file of one width is read under the policy of any other: the width stands in each filter block.
+/// A file of one width is readable under the policy of any other: each filter block has its width.
 #[test]
 fn every_width_reads_the_filters_of_the_others() {
     let dir = tempfile::tempdir().unwrap();

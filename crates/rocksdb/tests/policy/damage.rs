@@ -6,7 +6,7 @@ use std::os::unix::fs::FileExt;
 
 const KEYS: u32 = 3_000;
 
-/// Where the filter block lies in a file: its trailer has a magic, and so begins where the lines end.
+/// The end of a file's filter block, found by the magic in its trailer.
 fn filter_end(file: &[u8]) -> usize {
     let at = file.windows(4).position(|window| window == b"sbpf").unwrap();
     assert!(file[at + 4..].windows(4).all(|window| window != b"sbpf"), "one filter");

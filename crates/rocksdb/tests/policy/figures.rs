@@ -17,8 +17,8 @@ fn measured(policy: &str) -> (f64, f64) {
 
 #[test]
 fn bits_and_false_positives_are_as_published() {
-    // The most bits, and the most false positives. With 200,000 lookups, the standard deviation is 5 % (8
-    // lanes) to 20 % (12).
+    // Upper limits of bits and false positives. With 200,000 lookups, the standard deviation is 5 % (8 lanes)
+    // to 20 % (12).
     for (policy, bits_max, rate_max) in [
         ("sidebloom.parity:7", 7.75, 0.0070),
         ("sidebloom.parity:8", 8.90, 0.0040),

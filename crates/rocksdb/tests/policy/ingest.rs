@@ -1,4 +1,4 @@
-//! Files that are written outside of the database.
+//! Files written outside of the database.
 
 use crate::support::{PARITY, Store, key, options_of};
 use rocksdb::{BlockBasedOptions, SstFileWriter};

@@ -1,4 +1,4 @@
-//! Random operations on databases with random options, beside a map of what they should hold.
+//! Random operations on databases with random options, compared with a map.
 
 use crate::support::{Store, options_of};
 use fastrand::Rng;
@@ -66,7 +66,7 @@ fn options(rng: &mut Rng) -> Options {
     options
 }
 
-/// Few lengths and few bytes, so that keys repeat and are prefixes of each other.
+/// Few lengths and few byte values, so that keys repeat and are prefixes of each other.
 fn key(rng: &mut Rng) -> Vec<u8> {
     let length = [0, 1, 3, 6, 8, 40, 300][rng.usize(..7)];
     (0..length).map(|at| if at < 2 { rng.u8(..6) } else { rng.u8(..3) }).collect()

@@ -35,7 +35,7 @@ fn i1_partitions_of_every_size_find_their_keys_and_deny_others() {
     }
 }
 
-/// A partition's trailer, padding and rounded lines are a larger share of a small filter.
+/// A partition's trailer, padding and rounding are a larger share of a small filter.
 #[test]
 fn default_partitions_cost_few_more_bits() {
     let dir = tempfile::tempdir().unwrap();

@@ -23,7 +23,7 @@ fn i1_prefixes_that_exist_are_found_and_others_denied() {
     for (whole_keys, partitions) in [(true, false), (false, false), (true, true), (false, true)] {
         let dir = tempfile::tempdir().unwrap();
         let store = Store::with_options(dir.path(), options(whole_keys, partitions));
-        // Hundreds with an even number have keys, others have none.
+        // Prefixes with an even number have keys, others have none.
         for hundred in (0..200u32).step_by(2) {
             for number in (hundred * 100..(hundred + 1) * 100).step_by(2) {
                 store.db.put(key(number), number.to_be_bytes()).unwrap();

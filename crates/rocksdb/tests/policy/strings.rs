@@ -69,7 +69,7 @@ fn registering_again_does_nothing() {
     }
 }
 
-/// RocksDB can change the policy of an open database; files written from then on follow it.
+/// RocksDB can change the policy of an open database; new files follow it.
 #[test]
 fn an_open_database_takes_another_policy() {
     let dir = tempfile::tempdir().unwrap();

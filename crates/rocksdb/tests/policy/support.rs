@@ -1,4 +1,4 @@
-//! Databases of numbered keys, and what their statistics say of filters.
+//! Databases of numbered keys, and their filter statistics.
 
 use rocksdb::statistics::Ticker;
 use rocksdb::{BlockBasedOptions, DB, DBCompressionType, Options};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 pub const PARITY: &str = "sidebloom.parity:8";
 
-/// The options of a database: its table's with this filter policy, which may be empty for none.
+/// The options of a database: its table's, with this filter policy; empty for none.
 pub fn options_of(table: &BlockBasedOptions, policy: &str) -> Options {
     sidebloom_rocksdb::register().unwrap();
     let mut base = Options::default();
@@ -21,7 +21,7 @@ pub fn options_of(table: &BlockBasedOptions, policy: &str) -> Options {
     options
 }
 
-/// A database, and the options that have its statistics.
+/// A database, and its options, which have the statistics.
 pub struct Store {
     pub db: DB,
     options: Options,
@@ -37,7 +37,7 @@ impl Store {
     }
 
     pub fn with_options(dir: &Path, options: Options) -> Store {
-        // By name, so that the batched calls, which need a column family, can have it.
+        // By name, so that the batched calls, which need a column family, can use it.
         let db = DB::open_cf_with_opts(&options, dir, [("default", options.clone())]).unwrap();
         Store { db, options }
     }
@@ -50,7 +50,7 @@ impl Store {
         self.db.flush().unwrap();
     }
 
-    /// Checks that even ones of these numbers are there, and odd ones are not, one by one and many at once.
+    /// Checks that even numbers are found and odd ones are not, one by one and in batches.
     pub fn check(&self, numbers: std::ops::Range<u32>) {
         for number in numbers.clone() {
             assert_eq!(self.db.get(key(number)).unwrap(), value(number), "{number}");
@@ -72,8 +72,7 @@ impl Store {
         self.db.compact_range_opt(None::<&[u8]>, None::<&[u8]>, &options);
     }
 
-    /// Asks for odd numbers only. Returns how many filters were asked for them, and how many of those said
-    /// that the key may be there.
+    /// Looks up odd numbers only. Returns how many filters were probed, and how many of them said "maybe".
     pub fn misses(&self, numbers: std::ops::Range<u32>) -> (u64, u64) {
         let before = self.filter_tickers();
         for number in numbers.filter(|number| number % 2 == 1) {

@@ -1,4 +1,4 @@
-//! Reads, writes, flushes and compactions at once.
+//! Concurrent reads, writes, flushes and compactions.
 
 use crate::support::{Store, key, value};
 use rocksdb::BlockBasedOptions;

@@ -10,10 +10,10 @@ pub enum Error {
     /// The error of the store.
     #[error(transparent)]
     Store(#[from] sidebloom::Error),
-    /// The target has rows already. A copy would mix with them.
-    #[error("{target} has rows already; copy to an empty one")]
+    /// The target already has rows, which a copy would mix with.
+    #[error("{target} already has rows; copy to an empty one")]
     NotEmpty {
-        /// What was to receive the copy.
+        /// The target of the copy.
         target: &'static str,
     },
     /// The store has a row with the empty key, which SlateDB refuses.
@@ -21,7 +21,7 @@ pub enum Error {
         "the store has a row with the empty key, which SlateDB refuses; delete it or give it another key"
     )]
     EmptyKey,
-    /// The blocking task of the copy panicked, or its runtime was shut down.
+    /// The copy's blocking task panicked, or its runtime was shut down.
     #[error("the copy was interrupted: {what}")]
     Interrupted {
         /// What happened.

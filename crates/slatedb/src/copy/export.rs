@@ -8,12 +8,11 @@ use slatedb::{Db, WriteBatch};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::spawn_blocking;
 
-/// Copies all rows of a snapshot to an empty SlateDB, and returns how many they are. They are in its SST
-/// files, with the filters of its policies, when this returns. `progress` is called after each batch, of
-/// about 1 MiB.
+/// Copies all rows of a snapshot to an empty SlateDB, and returns their number. On return, they are in SST
+/// files, with the filters of its policies. `progress` is called after each batch of about 1 MiB.
 ///
-/// Batches are not waited for until the end: SlateDB writes its log every `flush_interval`, and each batch
-/// would wait for that. A failure, or dropping the future, leaves a part of the rows.
+/// Waits for durability only at the end: SlateDB writes its log every `flush_interval`, and each batch would
+/// wait for that. A failure, or dropping the future, leaves some of the rows.
 ///
 /// ```
 /// use sidebloom_slatedb::{ParityFilterPolicy, export};
@@ -37,8 +36,8 @@ use tokio::task::spawn_blocking;
 /// ```
 ///
 /// # Errors
-/// Before a row is written: [`Error::NotEmpty`], and [`Error::EmptyKey`], which is a key of sidebloom and not
-/// of SlateDB. Then [`Error::SlateDb`] and [`Error::Store`].
+/// Before any row is written: [`Error::NotEmpty`], and [`Error::EmptyKey`], since sidebloom accepts the empty
+/// key and SlateDB does not. Then [`Error::SlateDb`] and [`Error::Store`].
 ///
 /// # Panics
 /// Outside a Tokio runtime.
@@ -60,12 +59,12 @@ pub async fn export(from: &Snapshot, to: &Db, mut progress: impl FnMut(Copied)) 
     Ok(copied)
 }
 
-/// Sends the rows in batches, each with the count up to its end. Stops if nobody receives them.
+/// Sends the rows in batches, each with the count so far. Stops if nobody receives them.
 fn read(from: &Snapshot, to: &Sender<(WriteBatch, Copied)>) -> Result<(), Error> {
     if from.contains_key("")? {
         return Err(Error::EmptyKey);
     }
-    let forever = PutOptions { ttl: Ttl::NoExpiry }; // Whatever the database's default is.
+    let forever = PutOptions { ttl: Ttl::NoExpiry }; // Overrides the database's default.
     let (mut batch, mut copied, mut sent) = (WriteBatch::new(), Copied::default(), Copied::default());
     for row in from.iter() {
         let (key, value) = row?;
@@ -79,7 +78,7 @@ fn read(from: &Snapshot, to: &Sender<(WriteBatch, Copied)>) -> Result<(), Error>
         }
     }
     if copied.rows > sent.rows {
-        // If it fails, the other side has its own error to report.
+        // If it fails, the other side reports its own error.
         let _ = to.blocking_send((batch, copied));
     }
     Ok(())

@@ -9,24 +9,23 @@ use slatedb::{DbIterator, DbReadOps};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::spawn_blocking;
 
-/// How much a scan fetches at once, in bytes, of each sorted run.
+/// How many bytes a scan fetches at once from each sorted run.
 const READ_AHEAD_BYTES: usize = 1 << 20;
 
 type Row = (Bytes, Bytes);
 
-/// What the blocking task receives. A channel that closes without [`Message::End`] has lost rows.
+/// A message to the blocking task. A channel that closes without [`Message::End`] has lost rows.
 enum Message {
     Rows(Vec<Row>),
     End,
 }
 
-/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store, and returns how many
-/// they are. They come in order, so they go straight into segments ([`Db::ingest`]): they become visible all
-/// at once, and are durable when this returns. A failure, or dropping the future, leaves the store as it was.
-/// `progress` is called after each batch, of about 1 MiB.
+/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store, and returns their
+/// number. The rows arrive in order, so they go straight into segments ([`Db::ingest`]): they become visible
+/// all at once, and are durable on return. A failure, or dropping the future, leaves the store unchanged.
+/// `progress` is called after each batch of about 1 MiB.
 ///
-/// Expiry times, sequence numbers and times of creation are not copied. What is written during the
-/// copy is not in it.
+/// Expiry times, sequence numbers and creation times are not copied, nor are writes during the copy.
 ///
 /// # Errors
 /// [`Error::NotEmpty`], before anything is read; then [`Error::SlateDb`] and [`Error::Store`], the latter
@@ -49,8 +48,7 @@ pub async fn import<R: DbReadOps>(from: &R, to: &Db, progress: impl FnMut(Copied
     let store = to.clone();
     let writer = spawn_blocking(move || store.ingest(Rows { receive, batch: Vec::new().into_iter() }.fuse()));
     let read = read(rows, send, progress).await;
-    // The writer's error is the consequence of the reader's, and not the other way round: a reader stops
-    // early without one.
+    // The reader's error comes first, as the cause: when the writer fails, the reader stops without one.
     let written = writer.await?;
     let copied = read?;
     written?;
@@ -77,12 +75,12 @@ async fn read(
     }
     if to.send(Message::Rows(batch)).await.is_ok() {
         progress(copied);
-        let _ = to.send(Message::End).await; // If it fails, the writer has an error to report.
+        let _ = to.send(Message::End).await; // If it fails, the writer reports an error.
     }
     Ok(copied)
 }
 
-/// The rows that the channel brings.
+/// The rows from the channel.
 struct Rows {
     receive: Receiver<Message>,
     batch: std::vec::IntoIter<Row>,

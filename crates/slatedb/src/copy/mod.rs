@@ -1,7 +1,7 @@
-//! Stores copied to a SlateDB and back.
+//! Copies of stores to a SlateDB and back.
 //!
-//! The calls of a store block, those of SlateDB are asynchronous. So each copy has a blocking task for the
-//! store, and a channel that holds a few batches: memory stays bounded, and the slower side sets the pace.
+//! A store's calls block, SlateDB's are asynchronous. So each copy has a blocking task for the store, and a
+//! channel that holds a few batches: memory stays bounded, and the slower side sets the pace.
 
 mod error;
 mod export;

@@ -1,4 +1,4 @@
-//! Stores copied to a SlateDB and back.
+//! Copies of stores to a SlateDB and back.
 
 use crate::counted::Counted;
 use crate::support::{open, parity, put, run};
@@ -19,7 +19,7 @@ fn rows(db: &sidebloom::Db) -> Vec<(Vec<u8>, Vec<u8>)> {
     db.iter().map(|row| row.map(|(key, value)| (key, value.to_vec())).unwrap()).collect()
 }
 
-/// Copies a store to a SlateDB and from there to a new store. Returns how many rows went each way.
+/// Copies a store to a SlateDB and from there to a new store. Returns both row counts.
 fn there_and_back(from: &sidebloom::Db, to: &sidebloom::Db) -> [Copied; 2] {
     run(async {
         let remote = Arc::new(Counted::default());
@@ -178,7 +178,7 @@ fn a_key_too_long_for_a_store_leaves_nothing_of_an_import() {
     assert_eq!(rows(&to), []);
 }
 
-/// An import that is dropped must not publish the rows that have come by then.
+/// A dropped import must not publish the rows that have arrived by then.
 #[test]
 fn a_dropped_import_leaves_nothing() {
     let dir = tempfile::tempdir().unwrap();

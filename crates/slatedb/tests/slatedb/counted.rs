@@ -1,4 +1,4 @@
-//! An object store that notes which bytes of SST files are read.
+//! An object store that records which bytes of SST files are read.
 
 use async_trait::async_trait;
 use futures_util::stream::BoxStream;

@@ -1,4 +1,4 @@
-//! The policies' filters by themselves: what SlateDB expects of every policy, damage, and no false negatives.
+//! The policies' filters alone: what SlateDB expects of every policy, damage, and no false negatives.
 
 use crate::prefixes::with_prefixes;
 use crate::support::{bloom, built, encoded, entry, key, parity, point, prefix};
@@ -18,7 +18,7 @@ fn all() -> [Arc<dyn FilterPolicy>; 4] {
 }
 
 proptest! {
-    /// What holds of SlateDB's policy must hold of ours.
+    /// What holds for SlateDB's policy must hold for ours.
     #[test]
     fn i1_no_policy_denies_what_it_was_given(
         keys in btree_set(vec(any::<u8>(), 0..12), 0..400),

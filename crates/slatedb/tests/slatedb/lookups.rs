@@ -1,5 +1,5 @@
 //! Lookups in databases: what the filters save, as the object store counts it, and filters of several
-//! policies side by side.
+//! policies in one database.
 
 use crate::counted::Counted;
 use crate::support::{Policies, bloom, flush, key, open, parity, put, run};
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Where each SST file has its data blocks (up to this offset), and the length of its filters.
+/// The end of each SST file's data blocks, and the length of its filters.
 fn layout(db: &Db) -> HashMap<String, (u64, u64)> {
     let manifest = db.manifest();
     let compacted = manifest.compacted().iter().flat_map(|run| run.sst_views());
@@ -27,7 +27,7 @@ fn filter_bytes(db: &Db) -> u64 {
     layout(db).values().map(|(_, bytes)| bytes).sum()
 }
 
-/// Data blocks read by lookups of odd keys, which are all missing, and checks that the even ones are found.
+/// Data blocks read by lookups of odd keys, which are all missing. Also checks that the even ones are found.
 async fn wasted_reads(db: &Db, store: &Counted, range: std::ops::Range<u32>) -> usize {
     wasted_reads_of(db, store, range, &[""]).await
 }
@@ -86,7 +86,7 @@ fn without_filters_every_lookup_reads_a_block() {
 
 const PART: u32 = 10_000;
 
-/// A database with a file that was written with Bloom filters and one with these policies, opened with these.
+/// A database with a file written with Bloom filters and one written with these policies, opened with these.
 async fn mixed(store: &Arc<Counted>, policies: Policies) -> Db {
     let db = open(store, vec![bloom()]).await;
     put(&db, 0..PART).await;
@@ -111,7 +111,7 @@ fn files_of_both_policies_are_read_with_both_filters() {
         assert!(sizes.iter().all(|&bytes| bytes < 6_400), "{sizes:?}: no file has two filters of all keys");
         db.close().await.unwrap();
 
-        // And back: the policies of before read everything, and use what they know.
+        // And back: the earlier policies read everything, and use the filters that they know.
         let db = open(&store, vec![bloom()]).await;
         let old = wasted_reads(&db, &store, 0..PART).await;
         let new = wasted_reads(&db, &store, PART..2 * PART).await;
@@ -131,8 +131,7 @@ fn files_of_another_policy_alone_are_read_without_their_filters() {
     });
 }
 
-/// I9 of the filters of others, so to speak: a key whose newest version is a deletion must not show an older
-/// one.
+/// I9 for filters of other policies: a key whose newest version is a deletion must not show an older one.
 #[test]
 fn deletions_and_overwritten_values_are_seen_through_the_filters() {
     run(async {

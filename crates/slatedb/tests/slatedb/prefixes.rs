@@ -1,4 +1,4 @@
-//! Prefix extractors of several kinds: no policy may deny a prefix that a key has.
+//! Prefix extractors of several kinds: no policy may deny a key's prefix.
 
 use crate::support::{built, encoded, point, prefix};
 use proptest::collection::{btree_set, vec};
@@ -69,8 +69,7 @@ proptest! {
         }
     }
 
-    /// An extractor that gives more bytes than there are leads to no denial.
-    /// SlateDB's policy panics here, as it says.
+    /// An extractor returning too many bytes causes no denial. SlateDB's policy panics here, as documented.
     #[test]
     fn i1_an_extractor_that_gives_too_many_bytes_leads_to_no_denial(
         keys in btree_set(vec(select(&b"ab"[..]), 0..6), 1..60),

@@ -19,12 +19,12 @@ pub fn bloom() -> Arc<dyn FilterPolicy> {
     Arc::new(BloomFilterPolicy::new(10))
 }
 
-/// Runs the test.
+/// Blocks on the test's future.
 pub fn run<T>(test: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap().block_on(test)
 }
 
-/// Opens the database, which compacts nothing by itself and has no cache.
+/// Opens the database, without compaction or cache.
 pub async fn open(store: &Arc<Counted>, policies: Policies) -> Db {
     let settings = Settings {
         compactor_options: None,
@@ -36,7 +36,7 @@ pub async fn open(store: &Arc<Counted>, policies: Policies) -> Db {
     builder.with_filter_policies(policies).with_db_cache_disabled().build().await.unwrap()
 }
 
-/// A key; those of odd numbers lie between those of even ones.
+/// A key; odd numbers lie between even ones.
 pub fn key(n: u32) -> Bytes {
     Bytes::from(format!("key {n:08}"))
 }

@@ -1,6 +1,6 @@
-//! Songs that exist, and titles that do not exist.
+//! Songs that exist, and titles that do not.
 
-/// What every step of the example returns.
+/// The result of every step of the example.
 pub type Result<T, E = Box<dyn std::error::Error>> = std::result::Result<T, E>;
 
 /// The fixture's songs and any number of generated ones.
@@ -57,7 +57,7 @@ impl Catalogue {
         })
     }
 
-    /// The title with a number: two words of the fixture's titles and the number, so that all titles differ.
+    /// The title for a number: two words of the fixture's titles and the number, so that all titles differ.
     fn title(&self, number: u64) -> String {
         let mut random = fastrand::Rng::with_seed(number);
         let mut word = || self.words[random.usize(..self.words.len())].as_str();

@@ -8,7 +8,7 @@
 //!
 //! Fills a SQLite database, and with `--postgres` a PostgreSQL table too, with the fixture's songs and N
 //! generated ones, builds a guard from it, and looks up titles, 95 % of them missing, with and without the
-//! guard. The PostgreSQL table is removed at the end.
+//! guard. Removes the PostgreSQL table at the end.
 
 mod catalogue;
 mod on_postgres;
@@ -35,7 +35,7 @@ fn main() -> Result<()> {
             "--titles" => titles = value.parse()?,
             "--lookups" => lookups = value.parse()?,
             "--postgres" => postgres = Some(value),
-            // Used by this program on itself: the memory of an opened guard in a fresh process.
+            // Used by this program on itself: the memory of an opened guard in a new process.
             "--memory-of" => return print_memory_of(Path::new(&value)),
             _ => return Err(format!("{arg}: only --titles, --lookups and --postgres are known").into()),
         }
@@ -109,7 +109,7 @@ fn measure(
     })?;
     guarded.calls = calls;
     guarded.false_positives = false_positives;
-    guarded.print("the guard before it");
+    guarded.print("with the guard in front");
     println!("  {:.1} times as fast", plain.seconds / guarded.seconds);
     Ok(())
 }
@@ -194,7 +194,7 @@ impl LookedUp {
     }
 }
 
-/// Opens the guard in a new process, which prints by how much its resident memory grew.
+/// Opens the guard in a new process, which prints how much its resident memory grew.
 fn memory_of(guard: &Path, keys: u64) -> Result<()> {
     let output =
         std::process::Command::new(std::env::current_exe()?).arg("--memory-of").arg(guard).output()?;
@@ -204,8 +204,7 @@ fn memory_of(guard: &Path, keys: u64) -> Result<()> {
 }
 
 fn print_memory_of(guard: &Path) -> Result<()> {
-    // The memory that the program's code takes when it first runs is not the guard's: run it with a tiny
-    // guard before.
+    // Code takes memory when it first runs, which is not the guard's: run it with a tiny guard first.
     let dir = tempfile::tempdir()?;
     let tiny = dir.path().join("tiny.guard");
     drop(Guard::build(&tiny, ["Sinnerman"])?);

@@ -1,5 +1,4 @@
-//! A guard before a real SQLite database: refreshes beside its writers, and processes killed between both
-//! commits.
+//! A guard in front of a real SQLite database: refreshes during writes, and kills between both commits.
 
 use crate::support::{Case, check, titles};
 use sidebloom::Durability;
@@ -13,7 +12,7 @@ use std::time::Duration;
 
 const REFRESHES: usize = 12;
 
-/// The rows, by what identifies them.
+/// The rows, by their id.
 fn rows(db: &Connection) -> Vec<(i64, String)> {
     let mut select = db.prepare("SELECT id, title FROM songs").unwrap();
     let rows = select.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
@@ -68,8 +67,7 @@ fn refresh_under_load(journal: &str) {
                 // The guard is asked after the rows were read, so it must know all of them.
                 for (id, title) in rows(&db) {
                     if guard.may_contain(&title) == Verdict::Absent {
-                        // It is right if the row was deleted meanwhile. An `id` is never given to a second
-                        // row.
+                        // That is right if the row was deleted since. An `id` is never given to a second row.
                         let mut again = db.prepare_cached("SELECT 1 FROM songs WHERE id = ?").unwrap();
                         assert!(!again.exists([id]).unwrap(), "{title} exists and was denied");
                     }
@@ -103,7 +101,7 @@ fn refreshes_under_load_never_deny_a_row_with_a_rollback_journal() {
 const DIR: &str = "SIDEBLOOM_TEST_KILLED_GUARD";
 const KILLS: u64 = 300;
 
-/// Writes to the database and the guard until it is killed.
+/// Writes to the database and the guard until killed.
 fn write_until_killed(dir: &Path) -> ! {
     let options = GuardOptions::new().memtable_bytes(64 << 10);
     let guard = options.open(dir.join("songs.guard")).unwrap();
@@ -129,7 +127,7 @@ fn write_until_killed(dir: &Path) -> ! {
     }
 }
 
-/// A process that is killed between the guard's commit and the database's never makes a wrong "no".
+/// A process killed between the guard's commit and the database's never causes a wrong "no".
 #[test]
 fn a_process_killed_between_the_two_commits_makes_no_wrong_no() {
     const TEST: &str = "crash::a_process_killed_between_the_two_commits_makes_no_wrong_no";
@@ -166,7 +164,7 @@ fn a_process_killed_between_the_two_commits_makes_no_wrong_no() {
         check(&guard, &db);
         let rows: u64 = titles(&db).values().sum();
         apart += u64::from(guard.stats().rows > rows);
-        // Sometimes not repaired, so that later crashes start from what this one has left.
+        // Sometimes not repaired, so that later crashes start from what this one left.
         if kill % 10 == 9 {
             let report = guard.reconcile(&mut case.source()).unwrap();
             assert_eq!(report.missing, 0);

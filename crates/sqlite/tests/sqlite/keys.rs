@@ -1,4 +1,4 @@
-//! A guard before a real SQLite database: kinds of keys, collations, duplicates, and what goes wrong.
+//! A guard in front of a real SQLite database: kinds of keys, collations, duplicates, and errors.
 
 use crate::support::{Case, check, fine, keys};
 use sidebloom::filter::Verdict;
@@ -47,7 +47,7 @@ fn a_number_with_a_fraction_is_refused_with_its_column() {
     assert!(error.contains("\"songs\".\"rate\"") && error.contains("DOUBLE"), "{error}");
 }
 
-/// Rows whose keys the guard refuses are rolled back, even if the transaction commits when it is dropped.
+/// Rows whose keys the guard refuses are rolled back, even if the transaction commits on drop.
 #[test]
 fn rows_whose_keys_the_guard_refuses_are_rolled_back() {
     let case = Case::new("CREATE TABLE songs (title TEXT)");
@@ -254,7 +254,7 @@ fn keys_that_only_a_collation_can_compare_are_refused() {
     let error = fine().build_from(case.guard(), &mut case.source()).err().unwrap().to_string();
     assert!(error.contains("NUL") && error.contains("fold,any"), "{error}");
     let db = case.db();
-    // As an application with its own collation would have created it.
+    // As created by an application with its own collation.
     db.execute_batch(
         "CREATE TABLE other (title TEXT COLLATE NOCASE); PRAGMA writable_schema = ON;
          UPDATE sqlite_schema SET sql = replace(sql, 'NOCASE', 'SWEDISH') WHERE name = 'other'",
@@ -278,7 +278,7 @@ fn text_that_is_not_utf8_is_a_key_as_bytes_and_an_error_when_folded() {
     let path = case.dir.path().join("folding");
     let error = folding.clone().build_from(&path, &mut source).err().unwrap().to_string();
     assert!(error.contains("caf\\xe9") && error.contains("not UTF-8"), "{error}");
-    // An existing guard stays as it was.
+    // An existing guard is unchanged.
     let guard = folding.build(&path, ["old"]).unwrap();
     assert!(guard.refresh(&mut source).is_err());
     assert_eq!(guard.may_contain("OLD"), Verdict::Maybe);
@@ -298,7 +298,7 @@ fn keys_that_cannot_be_folded_are_maybe_and_others_are_unaffected() {
         assert_eq!(guard.may_contain(key), Verdict::Maybe, "{}", key.escape_ascii());
     }
     assert_eq!(guard.may_contain("Freebird"), Verdict::Absent);
-    // Each is counted, and once the last of them is removed they are absent.
+    // Each is counted, and they are absent once the last one is removed.
     guard.remove(b"caf\xe9").unwrap();
     assert_eq!(guard.may_contain(b"a\0b"), Verdict::Maybe);
     guard.remove(b"a\0b").unwrap();

@@ -1,4 +1,4 @@
-//! A guard before a real SQLite database.
+//! A guard in front of a real SQLite database.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,

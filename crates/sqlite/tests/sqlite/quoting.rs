@@ -1,4 +1,4 @@
-//! Names stay names: SQLite takes a quoted name of no column for a string.
+//! Names stay names: SQLite takes a quoted name without a column for a string.
 
 use crate::support::{Case, fine, keys};
 use sidebloom::filter::Verdict;

@@ -1,4 +1,4 @@
-//! A SQLite database and a guard before it, in a temporary directory.
+//! A SQLite database and a guard in front of it, in a temporary directory.
 
 use sidebloom::FilterPolicy;
 use sidebloom::filter::Verdict;

@@ -3,7 +3,7 @@
 use super::*;
 use sidebloom::IoOp;
 
-/// A passing read error of a compaction does not stop writes, and loses nothing.
+/// A transient read error of a compaction does not stop writes, and loses nothing.
 #[test]
 fn a_passing_read_error_of_a_compaction_stops_no_write_and_loses_nothing() {
     for after in (0..12).step_by(sized(4, 1)) {
@@ -32,7 +32,7 @@ fn a_passing_read_error_of_a_compaction_stops_no_write_and_loses_nothing() {
     }
 }
 
-/// A read error of a segment that was compacted away in the meantime concerns nobody.
+/// A read error in a segment that has since been compacted away does no harm.
 #[test]
 fn a_read_error_of_a_segment_that_was_compacted_away_concerns_nobody() {
     let mut struck = 0;

@@ -1,6 +1,5 @@
-//! An unreadable block does not stop the store. Its segment goes to quarantine, writes still succeed,
-//! readable blocks serve reads, and a key that the damaged block may hold gives the error, never an older
-//! version.
+//! An unreadable block does not stop the store. Its segment is quarantined, writes still succeed, readable
+//! blocks serve reads, and a key that the damaged block may hold gives the error, never an older version.
 
 mod compaction;
 
@@ -170,7 +169,7 @@ fn one_damaged_block_does_not_stop_writes_and_costs_only_its_own_keys() {
     let filled = {
         let db = options(&sound).open(STORE).unwrap();
         let mut filled = fill_deep(&db, 1);
-        // Level 0 has segments, too.
+        // Level 0 has segments too.
         (0..3).for_each(|i| {
             db.put(numbered(i * 1000), b"in level 0").unwrap();
             db.flush().unwrap();
@@ -247,8 +246,7 @@ fn one_damaged_block_does_not_stop_writes_and_costs_only_its_own_keys() {
     );
 }
 
-/// Two versions of 200 keys: the old one in level 1, the new one in a segment of level 0 with damage in its
-/// middle.
+/// Two versions of 200 keys: the old one in level 1, the new one in a level-0 segment damaged in its middle.
 fn two_versions() -> (SimFs, PathBuf, Contents) {
     let fs = SimFs::new();
     let db = options(&fs).memtable_bytes(1 << 20).segment_bytes(1 << 20).open(STORE).unwrap();
@@ -306,9 +304,9 @@ fn a_key_in_a_damaged_block_gives_the_error_and_never_an_older_version() {
     assert!(db.prefix(&unreadable[0]).next().unwrap().is_err());
     assert_walks(&db, &expected, &path);
     assert_walks_from_keys(&db, &expected, &path);
-    assert_eq!(db.range(numbered(150)..).rev().count(), 50, "a walk beside the damage");
+    assert_eq!(db.range(numbered(150)..).rev().count(), 50, "a walk next to the damage");
     let rows = db.iter().take_while(Result::is_ok).count();
-    assert!((1..200).contains(&rows) && Iterator::count(db.iter()) == rows, "an error is no row");
+    assert!((1..200).contains(&rows) && Iterator::count(db.iter()) == rows, "an error is not a row");
     assert_eq!(Iterator::count(db.iter().keys()), rows);
     assert_eq!(db.iter().skip(3).count(), rows - 3, "in an adapter that hands its count on");
     for count in [db.iter().count(), db.iter().keys().count()] {
@@ -365,7 +363,7 @@ fn what_is_deleted_stays_deleted_though_its_row_is_in_quarantine() {
     assert_walks(&db, &expected, &path);
 }
 
-/// A segment that cannot be read and has no sidecar is not read again and again.
+/// A segment that is unreadable and has no sidecar is not reread forever.
 #[test]
 fn an_unreadable_segment_without_a_sidecar_is_not_read_again_and_again() {
     let (fs, path, expected) = two_versions();

@@ -1,9 +1,9 @@
-//! A gap record that a misdirected write has put where it does not belong. Its checksums are right, and it
-//! claims that numbers are unused.
+//! A gap record that a misdirected write put in the wrong place. Its checksums are right, and it claims that
+//! numbers are unused.
 
 use super::*;
 
-/// A gap record of the log that these bytes are of: the next operation has number `next`.
+/// A gap record for the log with these bytes: the next operation has number `next`.
 fn gap(log: &[u8], next: u64) -> Vec<u8> {
     let mut record = log[40..44].to_vec(); // The tag.
     record.extend([0; 8]); // No payload, no operations.
@@ -15,8 +15,8 @@ fn gap(log: &[u8], next: u64) -> Vec<u8> {
     record
 }
 
-/// A store of two logs in whose first log a gap up to `next` begins `skip` bytes behind the start of record
-/// `n`; its number of writes.
+/// A store of two logs. In the first one, a gap up to `next` begins `skip` bytes after the start of record
+/// `n`. Also returns the number of writes.
 fn misplaced(n: u64, skip: usize, next: impl Fn(u64) -> u64) -> (SimFs, u64) {
     let (fs, counts) = two_logs();
     let first = &logs(&fs)[0];

@@ -57,8 +57,7 @@ fn bounds(log: &[u8]) -> Vec<usize> {
     bounds
 }
 
-/// Checks that both kinds of opening fail with an error that names the log and an offset in it of at most
-/// `at`.
+/// Checks that both kinds of opening fail with an error that names the log and an offset up to `at`.
 #[track_caller]
 fn assert_refused(fs: &SimFs, log: &Path, at: usize, context: &str) {
     for read_only in [true, false] {
@@ -100,7 +99,7 @@ fn i4_i6_each_flipped_bit_of_a_log_is_damage_in_its_last_record_too() {
     put(&db, key(0), b"v", Durability::Sync);
     for (fs, how) in [(closed, "closed"), (open.crash(Crash::Kill, 0), "killed")] {
         let bytes = fs.read(&log).unwrap();
-        // The version has an error of its own when the checksum fits, and none when it does not.
+        // The version gives its own error if the checksum matches, and otherwise none.
         let covered = (0..bytes.len()).filter(|at| !(8..12).contains(at));
         for (at, bit) in covered.flat_map(|at| (0..8).map(move |bit| (at, bit))) {
             let mut flipped = bytes.clone();
@@ -135,7 +134,7 @@ fn i4_what_was_synced_before_a_flush_is_known_after_a_crash() {
     assert_refused(&fs, &last, 0, "deleted after a crash");
 }
 
-/// A store that is opened and closed in turn stays openable, whatever its log holds.
+/// A store that is repeatedly opened and closed stays openable, whatever its log holds.
 #[test]
 fn a_store_opened_and_closed_in_turn_stays_openable_with_any_log() {
     let fs = SimFs::new();
@@ -152,8 +151,7 @@ fn a_store_opened_and_closed_in_turn_stays_openable_with_any_log() {
     }
 }
 
-/// A store that was killed while a flush waited, with two fully synced logs. Returns the number of writes in
-/// each.
+/// A store killed while a flush waited, with two fully synced logs. Returns the number of writes in each.
 fn two_logs() -> (SimFs, Vec<u64>) {
     let fs = SimFs::new();
     let db = options(&fs).memtable_bytes(8 << 10).open(STORE).unwrap();
@@ -180,8 +178,7 @@ fn repair(fs: &SimFs) -> RepairReport {
     options(fs).repair(STORE).unwrap()
 }
 
-/// Checks that the store has exactly the writes with these numbers, takes more, and has those after
-/// reopening.
+/// Checks that the store has exactly the writes with these numbers, takes more, and keeps them on reopening.
 #[track_caller]
 fn assert_works(fs: &SimFs, expected: impl IntoIterator<Item = u64>) {
     let mut expected: Vec<String> = expected.into_iter().map(key).collect();
@@ -206,7 +203,7 @@ fn assert_works(fs: &SimFs, expected: impl IntoIterator<Item = u64>) {
     }
 }
 
-/// A log that lost its end before a synced one is an error, and repair keeps both sides of the gap.
+/// A log that lost its end before a synced log is an error, and repair keeps both sides of the gap.
 #[test]
 fn a_log_that_lost_its_end_is_an_error_and_repair_keeps_both_sides() {
     let (fs, counts) = two_logs();
@@ -225,7 +222,7 @@ fn a_log_that_lost_its_end_is_an_error_and_repair_keeps_both_sides() {
     assert_works(&fs, (0..lost).chain(counts[0]..end));
 }
 
-/// A store that was closed with two logs. Nothing was synced before the closing.
+/// A store closed with two logs. Nothing was synced before closing.
 fn two_logs_synced_by_closing() -> SimFs {
     for _ in 0..20 {
         let fs = SimFs::new();
@@ -236,8 +233,7 @@ fn two_logs_synced_by_closing() -> SimFs {
             put(&db, key(n), &[7; 500], Durability::Os);
             n += 1;
         }
-        // The first memtable is being flushed. The second one waits, and stays in its log because the store
-        // closes meanwhile.
+        // The first memtable is being flushed. The second one waits, and is left in its log on closing.
         let closing = std::thread::spawn(move || drop(db));
         std::thread::sleep(Duration::from_millis(50));
         drop(held);
@@ -249,7 +245,7 @@ fn two_logs_synced_by_closing() -> SimFs {
     panic!("closing never came before the second flush");
 }
 
-/// A log that lost its end is missed, although only closing synced it and the log after it.
+/// A log that lost its end is noticed, although only closing synced it and the log after it.
 #[test]
 fn i4_a_log_that_lost_its_end_is_missed_though_only_closing_synced_it() {
     let fs = two_logs_synced_by_closing();
@@ -355,8 +351,7 @@ fn after_a_repair_new_writes_have_greater_numbers_than_any_segment() {
     let bytes = fs.read(&log).unwrap();
     db.flush().unwrap();
     drop(db);
-    // The manifest is lost, and so is the log except for its start, which is older than the segment's
-    // contents.
+    // Manifest and log are lost, except for the log's start, which is older than the segment's contents.
     fs.remove(&Path::new(STORE).join("MANIFEST")).unwrap();
     logs(&fs).iter().for_each(|log| fs.remove(log).unwrap());
     fs.write(&log, &bytes[..bounds(&bytes)[1]]);

@@ -15,8 +15,7 @@ fn a_log_left_by_a_failed_rotation_does_not_stop_the_next_opening() {
         assert!(db.flush().is_err());
         assert_eq!((logs(&fs).len(), fs.faults_left()), (2, 0), "what the rotation began is there");
         put(&db, key(1), b"v", Durability::Sync);
-        // The next rotation succeeds, and the manifest records what is synced after it, but the flush finds
-        // no space.
+        // The next rotation succeeds; the manifest records later syncs, but the flush has no space.
         fs.fail(Fault { forever: true, ..no_space(OpKind::Create, 1) });
         assert!(db.flush().is_err());
         put(&db, key(2), b"v", Durability::Sync);
@@ -31,7 +30,7 @@ fn a_log_left_by_a_failed_rotation_does_not_stop_the_next_opening() {
             assert_works(&fs, 0..3);
             assert_eq!(logs(&fs).len(), 1);
         }
-        // The loss of a log that had records and was truncated to nothing is still detected.
+        // The loss of a log with records that was truncated to nothing is still detected.
         let first = &logs(&fs)[0];
         for len in [0, 39] {
             let cut = with(&fs, first, &fs.read(first).unwrap()[..len]);
@@ -49,15 +48,15 @@ fn a_log_of_another_version_is_named() {
     assert!(matches!(error, Error::Corruption { .. }), "the checksum fails: {error}");
 }
 
-/// Operations between the manifest and the first log that no segment has are reported as lost.
-/// A segment that a kill cut short could have had the operations of the lost log.
+/// Operations between the manifest and the first log that no segment has are reported as lost. A segment
+/// half-written at a kill could have held the lost log's operations.
 #[test]
 fn operations_that_no_log_and_no_segment_has_are_reported_as_lost() {
     let (fs, counts) = two_logs();
     fs.remove(&logs(&fs)[0]).unwrap();
     let segments =
         fs.files().into_iter().filter(|path| path.extension().is_some_and(|ending| ending == "segment"));
-    // A flush may have written it, and not yet published it.
+    // A flush may have written it, but not yet published it.
     segments.for_each(|path| fs.remove(&path).unwrap());
     fs.write(Path::new(STORE).join("000999.segment"), Vec::new());
     let report = repair(&fs);

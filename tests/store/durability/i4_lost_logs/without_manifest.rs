@@ -1,12 +1,11 @@
-//! Repair of logs with damaged headers in a store that has lost its manifest: nothing else says where the
-//! logs begin.
+//! Repair of logs with damaged headers in a store without a manifest: nothing else says where the logs begin.
 
 use super::*;
 use crate::support::Rng;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Ways to damage a header, and nothing behind it.
+/// Ways to damage a header, and nothing after it.
 const DAMAGES: [fn(&mut [u8]); 3] =
     [|header| header[0] ^= 1, |header| header.fill(0), |header| header.fill(0xa5)];
 
@@ -76,8 +75,8 @@ fn a_record_that_is_lost_with_the_header_is_named() {
     }
 }
 
-/// Numbers before the first record after a damaged header do not count as lost.
-/// What segments had, compactions may have dropped: the numbers before the log are no loss.
+/// Numbers before the first record after a damaged header do not count as lost. What segments had,
+/// compactions may have dropped: the numbers before the log are no loss.
 #[test]
 fn numbers_before_the_first_record_after_a_damaged_header_are_not_lost() {
     for damage in DAMAGES {
@@ -124,8 +123,8 @@ fn records_behind_a_zeroed_sector_are_kept_though_nothing_was_synced() {
     assert_works(&fs, (0..1).chain(lost + 1..20));
 }
 
-/// A repair of a store that nothing but its records identifies can crash at each of its writes.
-/// A new log carries the number of a new store, with which nothing is found in the old ones.
+/// A repair of a store that only its records identify can crash at each of its writes. A new log carries the
+/// number of a new store, with which nothing is found in the old logs.
 #[test]
 fn a_repair_of_a_store_known_only_by_its_records_can_crash_at_each_write() {
     let (fs, counts) = two_logs();
@@ -155,7 +154,7 @@ fn remove_manifest(fs: &SimFs) {
     fs.remove(&Path::new(STORE).join("MANIFEST")).unwrap();
 }
 
-/// A log record, as a value that somebody chose.
+/// A log record, as a chosen value.
 fn forged_record() -> Vec<u8> {
     let payload = [&[1u8, 5, 4][..], b"admin", b"evil"].concat();
     let mut record = 0x0303_0303u32.to_le_bytes().to_vec();
@@ -225,8 +224,7 @@ fn i12_half_an_ingest_beside_a_damaged_header_stays_invisible() {
     assert_eq!(tiny_on(&fs).open(STORE).unwrap().iter().count().unwrap(), 0);
 }
 
-/// Segments are written in the order of keys, so half of one says nothing of which operations are in
-/// segments.
+/// Segments are written in key order, so half of one does not tell which operations are in segments.
 #[test]
 fn half_a_flush_hides_no_record_of_the_log() {
     const ROWS: u64 = 40_000;

@@ -9,7 +9,7 @@ use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 
 const BLOCK_BYTES: usize = 512;
-/// Where a header has the size of its file, in octal digits, and the sum of its own bytes.
+/// Offsets in a header of the file size, in octal digits, and of the header's checksum.
 const SIZE_AT: usize = 124;
 const SUM_AT: usize = 148;
 

@@ -1,4 +1,4 @@
-//! What a release leaves in `fixtures/releases`: stores with everything that their formats have, and a guard.
+//! The files of a release in `fixtures/releases`: stores with all features of their formats, and a guard.
 
 use super::archive::pack;
 use crate::support::{Contents, Rng, contents, copy_store, fast_dir, files_with, tiny};
@@ -7,7 +7,7 @@ use sidebloom::{Compression, Db, KeyHash, Options, PrefixExtractor};
 use std::fmt::Write;
 use std::path::Path;
 
-/// Each store's name, key hash, and the codecs of its deepest level and of those above.
+/// Each store's name, key hash, and the codecs of its deepest level and of the levels above.
 pub const STORES: &[(&str, KeyHash, [Compression; 2])] = &[
     ("siphash", KeyHash::SipHash13, [Compression::None, Compression::Lz4]),
     ("xxh3", KeyHash::Xxh3, [Compression::Lz4, Compression::None]),

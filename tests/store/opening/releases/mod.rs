@@ -1,5 +1,5 @@
-//! Rule I14: what a release has written, the next one reads, writes, repairs and follows. Each directory of
-//! `fixtures/releases` has stores and a guard of one release.
+//! Rule I14: the next release can read, write, repair and follow what a release has written. Each directory
+//! of `fixtures/releases` has stores and a guard of one release.
 //! `SIDEBLOOM_RELEASE=0.1.0 cargo test --test store i14_what_this_build` makes those of this build.
 
 mod archive;
@@ -68,8 +68,7 @@ fn each_store(release: &Path, check: impl Fn(&Store)) {
     stores_in(release).iter().for_each(|archive| check(&Store::unpack(archive)));
 }
 
-/// Which versions the files of a store have, by the ends of their names. A file that is removed meanwhile has
-/// none.
+/// The versions of a store's files, by the ends of their names. A file removed at this moment has none.
 fn versions(path: &Path) -> BTreeMap<&'static str, BTreeSet<u32>> {
     let of = |file: &Path, kind: &str| {
         let bytes = std::fs::read(file).ok()?;
@@ -80,7 +79,7 @@ fn versions(path: &Path) -> BTreeMap<&'static str, BTreeSet<u32>> {
     kinds.map(|kind| (kind, files_with(path, kind).iter().filter_map(|file| of(file, kind)).collect())).into()
 }
 
-/// Those of a store that this build has created, with a file of each kind.
+/// The versions of a store that this build has created, with a file of each kind.
 fn versions_of_today() -> BTreeMap<&'static str, BTreeSet<u32>> {
     let dir = fast_dir();
     let db = options().open(dir.path()).unwrap();
@@ -92,7 +91,7 @@ fn versions_of_today() -> BTreeMap<&'static str, BTreeSet<u32>> {
     found
 }
 
-/// Every filter is used, and none is built anew.
+/// Every filter is used, and none is rebuilt.
 fn is_read_with_its_filters(store: &Store) {
     let db = options().read_only(true).open(&store.path).unwrap();
     db.warm().unwrap();
@@ -105,7 +104,7 @@ fn is_read_with_its_filters(store: &Store) {
     assert!(stats.levels.iter().all(|level| level.filters == level.segments), "{:?}", stats.levels);
 }
 
-/// Writes go to files of this build alone, and a compaction replaces those of the release.
+/// Only files of this build are written to, and a compaction replaces the release's files.
 fn is_written_and_rewritten(store: &Store) {
     let today = versions_of_today();
     let old_logs = fingerprints(&store.path, ".wal");
@@ -129,7 +128,7 @@ fn is_written_and_rewritten(store: &Store) {
     assert!(contents(&db) == expected);
     db.compact().unwrap();
     db.wait_for_compaction().unwrap();
-    db.put("one more", "1").unwrap(); // Into a log of its own.
+    db.put("one more", "1").unwrap(); // Into a new log.
     expected.insert(b"one more".to_vec(), b"1".to_vec());
     assert_eq!(db.stats().segments_of_earlier_formats, 0);
     assert_eq!(versions(&store.path), today);
@@ -230,7 +229,7 @@ fn i14_guards_of_releases_answer() {
     each_release(guard_answers);
 }
 
-/// So it can become a release's: those of releases are made as here.
+/// So that it can become a release's: releases are made this way.
 #[test]
 fn i14_what_this_build_makes_passes_what_releases_must() {
     let dir = fast_dir();

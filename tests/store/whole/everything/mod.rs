@@ -1,7 +1,7 @@
 //! All threads of a store at once, on a disk with temporary faults, through crashes and reopenings. At any
 //! time each writer finds every write that was acknowledged; after a crash, a prefix of its writes that
 //! includes every synced one. `EVERYTHING_SEED=n`, `EVERYTHING_COUNT=n` and `EVERYTHING_OPS=n` repeat a seed
-//! or run longer.
+//! or extend the test.
 
 mod threads;
 mod workload;
@@ -37,14 +37,12 @@ fn fail_to_open(mut fs: SimFs, rng: &mut Rng, exists: bool) -> SimFs {
     fs
 }
 
-/// Repairs an intact store, with or without its manifest, perhaps after an earlier repair that a crash
-/// interrupted.
+/// Repairs an intact store, with or without its manifest, perhaps after an interrupted repair.
 fn check_repair(fs: &SimFs, rng: &mut Rng, found: &Contents, what: &str) -> SimFs {
     let mut fs = fs.crash(Crash::Kill, rng.next());
     let without = rng.percent(50);
     if without {
-        // The renames of obsolete segments must be durable: without those and the manifest, the segments look
-        // live.
+        // The renames of obsolete segments must be durable: without these or a manifest, they look live.
         sidebloom::fs::Fs::sync_dir(&fs, std::path::Path::new(STORE)).unwrap();
         sidebloom::fs::Fs::remove(&fs, &std::path::Path::new(STORE).join("MANIFEST")).unwrap();
     }
@@ -309,7 +307,7 @@ fn watched(seed: u64, rounds: u64, ops: u64) {
     }
 }
 
-/// A number from the environment, for longer runs or to repeat a seed.
+/// A number from the environment, for longer tests or to repeat a seed.
 fn setting(name: &str, default: u64) -> u64 {
     std::env::var(name).ok().and_then(|value| value.parse().ok()).unwrap_or(default)
 }

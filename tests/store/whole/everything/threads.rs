@@ -107,7 +107,7 @@ pub fn check_scan(shared: &Shared, prefix: &[u8], live: &Contents, rng: &mut Rng
     assert_eq!(front, expected, "a walk over own keys");
 }
 
-/// Calls everything that may run beside writers, and plans faults.
+/// Calls everything that may run concurrently with writers, and plans faults.
 pub fn disturb(shared: &Shared, which: u64, mode: u64) {
     MAY_STOP.set(shared.may_stop);
     let mut rng = Rng::new(shared.salt ^ (which << 20));

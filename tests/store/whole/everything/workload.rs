@@ -51,8 +51,7 @@ impl History {
         self.ops.iter().rposition(|op| op.ok).map_or(self.from, |at| self.from + at as u64 + 1)
     }
 
-    /// Checks what was found after a reopening, and continues from there. Operations up to `least` must be
-    /// included.
+    /// Checks what a reopening found, and continues from there. It must have operations up to `least`.
     pub fn check_found(&mut self, found: &Contents, least: u64, what: &str) {
         let prefix = self.prefix();
         let mine: Contents = found
@@ -133,7 +132,7 @@ pub fn options(fs: &SimFs, rng: &mut Rng) -> Options {
     options
 }
 
-/// Accepts only errors that the planned faults explain, and a poisoned store only where that is allowed.
+/// Accepts only errors that the planned faults explain, and a poisoned store only where allowed.
 #[track_caller]
 pub fn allowed(error: &Error, faults: bool) {
     let is_io = matches!(error, Error::Io { .. })

@@ -2,10 +2,9 @@
 
 use sidebloom::KeyHasher;
 
-/// Bytes before a line in the arena: a taken flag and the length.
+/// Bytes before a line in the arena: a flag (taken) and the length.
 const HEAD_BYTES: usize = 5;
-/// Low bits of a slot: the offset in the arena plus one. The high bits are part of the hash and avoid most
-/// comparisons.
+/// Low bits of a slot: the offset in the arena plus one. The high bits, of the hash, save most comparisons.
 const OFFSET_BITS: u32 = 40;
 
 /// Open addressing over an arena; both are allocated once.
@@ -18,14 +17,14 @@ pub struct LineSet {
     hasher: KeyHasher,
 }
 
-/// The memory is used up.
+/// The memory is full.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Full;
 
 impl LineSet {
-    /// An empty set of at most `bytes` of memory, a third of it for the table. `hasher` differs from the one
-    /// that partitioned the lines, so that they spread again, and is secret, so that nobody can choose lines
-    /// that share a slot.
+    /// An empty set in at most `bytes` of memory, a third of it for the table. `hasher` differs from the
+    /// partitioning hasher, to spread the lines of a partition, and is secret, so nobody can choose colliding
+    /// lines.
     pub fn new(bytes: usize, hasher: KeyHasher) -> Self {
         let slots = (bytes / 3 / size_of::<u64>()).max(2);
         let slots = 1 << slots.ilog2();
@@ -62,7 +61,7 @@ impl LineSet {
         Ok(())
     }
 
-    /// Whether the line is present and was not taken before.
+    /// Takes the line. Returns whether it was present and not taken before.
     pub fn take(&mut self, line: &[u8]) -> bool {
         let (_, found) = self.find(line, self.hasher.hash(line));
         match found.and_then(|at| self.arena.get_mut(at)) {
@@ -88,7 +87,7 @@ impl LineSet {
         (slot, None)
     }
 
-    /// How many slots are looked at to find a line.
+    /// Slots examined to find a line.
     #[cfg(test)]
     pub fn probes(&self, line: &[u8]) -> u64 {
         let hash = self.hasher.hash(line);

@@ -3,23 +3,21 @@
 //! 1. Build a filter of the smaller file, as large as the memory allows.
 //! 2. Read the larger file through it. The lines that pass (common lines and false positives) are candidates,
 //!    partitioned by hash into 64 files on disk.
-//! 3. Build a filter of those few candidates, read the smaller file through it, and partition its candidates
-//!    by the same hash.
+//! 3. Build a filter of these candidates, read the smaller file through it, and partition its candidates too.
 //! 4. Equal lines are now in files with the same number. Load one file of each pair into a set and compare
 //!    the other with it. Partition files that do not fit the memory again, by another hash.
 //!
 //! # Measured
-//! Two files of 50 million URLs each (3.05 GB and 61 bytes a line, from `examples/generate_urls.rs`, where
-//! the commands stand), 5 million of them in both, `--memory 64MiB`, on two cores of an Intel Xeon (Sapphire
-//! Rapids):
+//! Two files of 50 million URLs each (3.05 GB, 61 bytes a line, made by `examples/generate_urls.rs`), 5
+//! million of them in both, `--memory 64MiB`, on two cores of an Intel Xeon (Sapphire Rapids):
 //!
 //! | time | most memory (`/usr/bin/time -v`) | candidates written to disk | found |
 //! |---|---|---|---|
 //! | 37 s | 61.9 MiB | 638 MiB | 5,000,000, checked against `sort` and `cmp` |
 //!
-//! With 10 million lines each, `--memory 64M` took 36.7 MiB; 300,000 lines against 10 million with the least,
-//! 16M, took 13.7 MiB. The first filter of the large run had 8.2 bits per line and let 5.95 million lines of
-//! the larger file pass, 0.95 million of them false.
+//! With 10 million lines each, `--memory 64M` took 36.7 MiB; 300,000 lines against 10 million took 13.7 MiB
+//! with the minimum, 16M. The first filter of the large measurement had 8.2 bits per line and passed 5.95
+//! million lines of the larger file, 0.95 million of them false.
 
 mod line_set;
 mod parts;
@@ -39,10 +37,10 @@ use std::path::{Path, PathBuf};
 
 /// Print the lines that two files share, within a memory limit
 ///
-/// Exact: the filters only select which lines go to disk for comparison. Each common line is printed once, in
-/// no particular order. Both files are read at most twice. The directory for temporary files (TMPDIR) holds
-/// the common lines twice, plus false positives (--verbose prints the size). Exit codes: 0 if there are
-/// common lines, 1 if there are none, 2 on error.
+/// Exact: the filters only select which lines go to disk for comparison. Prints each common line once, in no
+/// particular order. Reads both files at most twice. The directory for temporary files (TMPDIR) holds the
+/// common lines twice, plus false positives (--verbose prints the size). Exit codes: 0 if there are common
+/// lines, 1 if there are none, 2 on error.
 #[derive(clap::Args)]
 pub struct Args {
     /// One file
@@ -60,12 +58,11 @@ pub struct Args {
 /// Memory of the program itself: code, stacks, input and output buffers.
 const BASE_BYTES: u64 = 8 << 20;
 const MIN_MEMORY: u64 = 16 << 20;
-/// How often a file that is too large is partitioned again; each time divides it by 64.
+/// How often an oversized file is partitioned again, by 64 each time.
 const DEPTH_MAX: usize = 8;
-/// More bits per key than this do not pay: at 20, one absent line in 10,000 passes.
+/// More bits per key do not pay: at 20, one absent line in 10,000 passes.
 const BITS_PER_KEY_MAX: f64 = 20.0;
 
-/// How the memory is divided.
 struct MemorySplit {
     buffers: usize,
     filter_or_set: usize,
@@ -77,7 +74,7 @@ struct Comparison {
     memory: MemorySplit,
     /// The filters' hash.
     filter_hash: KeyHasher,
-    /// The partitioning hash of each depth; all differ.
+    /// The partitioning hash of each depth, each with its own key.
     deal_hashes: Vec<KeyHasher>,
     dealt_bytes: Cell<u64>,
     /// Lines end in NUL instead of LF.
@@ -265,7 +262,7 @@ impl Comparison {
     }
 }
 
-/// A hash with a random key, so that nobody can have chosen lines that collide.
+/// A hash with a random key, so that nobody can choose colliding lines.
 fn secret_hash() -> Result<KeyHasher, Failure> {
     Ok(KeyHasher::random(KeyHash::SipHash13)?)
 }
@@ -315,8 +312,8 @@ mod tests {
         assert_eq!(std::fs::read_dir(work.dir.path()).unwrap().count(), 0, "no file is left");
     }
 
-    /// Lines of 32 bytes that XXH3 with `seed` gives one hash: the first word is what it is xored with, so
-    /// that the product with the second, which is free, is zero.
+    /// Lines of 32 bytes that XXH3 with `seed` gives the same hash: the first word equals the secret that it
+    /// is xored with, so its product with the second word, which is free, is zero.
     fn colliding_lines(seed: u64, count: u64) -> impl Iterator<Item = Vec<u8>> {
         const SECRET: u64 = 0xbe4b_a423_396c_feb8; // The first 8 bytes of XXH3's own.
         let first = SECRET.wrapping_add(seed).to_le_bytes();

@@ -29,8 +29,8 @@ pub struct Dealer {
 }
 
 impl Dealer {
-    /// Creates the files `name.0`, `name.1`, … in `dir`. Lines are assigned by `hasher`; the buffers take
-    /// `bytes` of memory together. With `null`, lines end in NUL instead of LF.
+    /// Creates the files `name.0`, `name.1`, … in `dir`. `hasher` assigns the lines; the buffers take `bytes`
+    /// of memory together. With `null`, lines end in NUL instead of LF.
     pub fn create(
         dir: &Path,
         name: &str,

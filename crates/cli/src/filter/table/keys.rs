@@ -1,6 +1,6 @@
-//! Keys to measure with: each number always gives the same key, and no two numbers give the same one.
+//! Keys to measure with. Each number has its own key.
 
-/// What keys look like. With a good hash it makes no difference.
+/// The form of the keys. With a good hash it makes no difference.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 pub enum Look {
     /// Eight bytes, little-endian

@@ -23,8 +23,8 @@ pub struct Row {
     pub measured_fpr: f64,
     /// Cache lines that a probe of an absent key reads, on average.
     pub lines_per_probe: f64,
-    /// Nanoseconds per such probe on each instruction set of the machine, the fastest last; a single figure
-    /// if there is only one way.
+    /// Nanoseconds per such probe on each instruction set of this machine, the fastest last; a single figure
+    /// if there is only one engine.
     pub probe_ns: Vec<ProbeTime>,
     /// Nanoseconds to build, per key.
     pub build_ns_per_key: f64,
@@ -44,7 +44,6 @@ pub struct ProbeTime {
 pub struct Keys {
     /// Members are numbered from 0.
     pub count: u64,
-    /// What they look like.
     pub look: Look,
 }
 
@@ -54,7 +53,7 @@ const ABSENT_FROM: u64 = 1 << 40;
 /// Enough false positives that two standard deviations are 2 %, within this many probes.
 const HITS: f64 = 10_000.0;
 const PROBES_MAX: f64 = 400e6;
-/// Absent keys probed while timing, and the size of the parts that are timed separately.
+/// Absent keys probed while timing, and keys per separately timed part.
 const TIMED_KEYS: u64 = 1 << 20;
 const TIMED_PART: usize = 1 << 16;
 const ROUNDS: usize = 7;
@@ -177,8 +176,7 @@ fn lines_until_unset(fill: f64, k: u32) -> f64 {
     (0..k).map(|i| fill.powi(i as i32)).sum()
 }
 
-/// Nanoseconds per call: the mean over the parts of the keys, each the best of several rounds, to exclude
-/// other work on the CPU.
+/// Nanoseconds per call: the mean over the parts of the keys, each the best of several rounds.
 fn timed<K>(keys: &[K], maybe: impl Fn(&K) -> bool) -> f64 {
     let mut best = vec![f64::INFINITY; keys.len().div_ceil(TIMED_PART)];
     for _ in 0..ROUNDS {

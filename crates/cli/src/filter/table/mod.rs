@@ -16,9 +16,9 @@ use std::io::Write;
 /// For each kind: bits per key; false-positive rate, expected and measured; cache lines read per probe of an
 /// absent key; time per such probe on one thread, from precomputed hashes and for each instruction set of
 /// this machine (for bloom and counting: from the keys, including the hash); build time per key, from hashes.
-/// Each row is printed as soon as it is measured. With 100 K keys the filters fit into L2, with 1 M into L2
-/// or L3. With 100 M, most probes are cache misses, and the table takes 3 GB of memory and a few minutes,
-/// most of them for bloom and counting.
+/// Prints each row as soon as it is measured. With 100 K keys the filters fit into L2, with 1 M into L2 or
+/// L3. With 100 M, most probes are cache misses, and the table takes 3 GB of memory and a few minutes, most
+/// of them for bloom and counting.
 #[derive(clap::Args)]
 pub struct Args {
     /// Keys in each filter
@@ -140,7 +140,7 @@ fn cells(row: &Row) -> Vec<String> {
     cells
 }
 
-/// Prints and flushes one line, so that each row appears as soon as it is measured.
+/// Prints and flushes one line, so each row appears as soon as it is measured.
 fn print(cx: &Context, cells: &[String]) -> Result<(), Failure> {
     let mut out = cx.out();
     for (i, cell) in cells.iter().enumerate() {

@@ -14,7 +14,7 @@ struct Case {
     dir: TempDir,
 }
 
-/// What a run gave.
+/// What a command printed and returned.
 struct Ran {
     code: i32,
     out: String,
@@ -53,7 +53,7 @@ impl Case {
         self.run_with(args, "")
     }
 
-    /// Runs and wants success.
+    /// Expects success.
     fn ok(&self, args: &str) -> String {
         let ran = self.run(args);
         assert_eq!(ran.code, 0, "{args}: {}", ran.err);
@@ -61,7 +61,7 @@ impl Case {
         ran.out
     }
 
-    /// Runs and wants exit code 2 with a message.
+    /// Expects exit code 2 and a message.
     fn refused(&self, args: &str, why: &str) {
         let ran = self.run(args);
         assert_eq!((ran.code, ran.out.as_str()), (2, ""), "{args}: {}", ran.err);
@@ -123,14 +123,14 @@ fn exit_codes_are_grep_s() {
     assert_eq!(case.run_with("check -c f -", "no such line\n").out, "0\n");
     assert_eq!(case.run_with("check -v f", "line 7\n").code, 1);
     assert_eq!(case.run_with("check missing", "").code, 2);
-    // JSON has a key for each line, and bytes that are no text as hex.
+    // JSON has a key for each line, and hex for bytes that are not text.
     assert_eq!(case.run_with("check f --json", "line 7\n").out, "{\"key\":\"line 7\"}\n");
 }
 
 #[test]
 fn a_filter_never_has_a_worse_rate_than_requested() {
     let case = Case::new();
-    // With so many lines, parity filters have worse rates than large ones of their widths.
+    // With so few lines, parity filters have worse rates than large ones of the same width.
     for (lines, fpp) in [(61, 0.0028), (116, 0.000_128), (139, 0.00596), (3000, 0.005955)] {
         case.lines("in", (1..=lines).map(|i| i.to_string()));
         for kind in ["parity", "blocked", "bloom", "scalable", "small"] {
@@ -156,7 +156,7 @@ fn lines_are_bytes_up_to_lf_and_the_last_needs_none() {
     assert_eq!(case.run_with("check f", "a\nb\n").code, 1);
 }
 
-/// `add` and `remove` change the file. They leave a full filter and a static filter as they are.
+/// `add` and `remove` change the file. They leave full and static filters unchanged.
 #[test]
 fn add_and_remove_change_the_file_but_no_full_or_static_filter() {
     let case = Case::new();
@@ -220,13 +220,13 @@ fn set_algebra_and_folding_work_on_files() {
     assert!(bytes("small") * 30 < bytes("large"), "{} of {}", bytes("small"), bytes("large"));
 }
 
-/// Lines that were chosen without knowing the key pass a counting filter no more often than others.
+/// Lines chosen without knowing the key pass a counting filter no more often than others.
 #[test]
 fn lines_chosen_without_the_key_pass_a_counting_filter_as_others_do() {
     let case = Case::new();
     case.lines("in", numbered(0..3000));
     case.ok("build --kind counting --keys 3000 --fpp 1% in -o f");
-    // What anybody can compute: the filter of the same lines by the hash that the other kinds have.
+    // What anybody can compute: a filter of the same lines with the hash of the other kinds.
     let mut public = CountingBloom::with_plan(Plan::new(3000, 0.01).unwrap()).unwrap();
     numbered(0..3000).for_each(|line| assert!(public.insert(line).is_ok()));
     let passes = |line: &String| public.contains(line) == Verdict::Maybe;

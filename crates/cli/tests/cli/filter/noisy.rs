@@ -19,19 +19,19 @@ fn noisy_filters_of_a_list_differ_and_let_less_pass_with_each_more() {
     for (args, info) in ["a others", "a others --and b", "a others --and b c"].into_iter().zip(&built) {
         expected *= info["fpr"].as_f64().unwrap();
         let passed: f64 = case.ok(&format!("check -c {args}")).trim().parse().unwrap();
-        // Six standard deviations, and a filter's own distance from the rate of its bits.
+        // Six standard deviations, plus the filter's own deviation from the rate of its bits.
         let off = 6.0 * expected.sqrt() + 0.03 * expected;
         assert!((passed - expected).abs() < off, "{args}: {passed}, not about {expected}");
     }
     let all = std::fs::read_to_string(case.path("in")).unwrap();
     assert_eq!(case.ok("check a in --and b c"), all, "none denies a member");
-    // They are sent as any Bloom filter is.
+    // They are sent like any Bloom filter.
     case.ok("send a -o wire");
     case.ok("receive wire -o received");
     assert_eq!(case.ok("check received in --and b --and c"), all);
 }
 
-/// `filter info` of several filters gives their rate together if they err independently.
+/// `filter info` of several filters gives their combined rate if they err independently.
 #[test]
 fn info_of_independent_filters_gives_their_rate_together() {
     let case = Case::new();

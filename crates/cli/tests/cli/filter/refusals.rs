@@ -1,4 +1,4 @@
-//! What the filter commands refuse, and what they leave behind then.
+//! What the filter commands refuse, and which files they leave then.
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn a_union_that_holds_more_than_its_rate_allows_is_refused() {
     assert!(!case.path("u").exists());
     case.ok("union a.filter b.filter -o u --overfull");
     assert_eq!(case.ok("check -c u b").trim(), "1000");
-    // Full to the last line is not overfull, and neither is a filter united with itself.
+    // A filter full to the last line is not overfull, nor is a filter united with itself.
     case.ok("union half.filter rest.filter -o u");
     case.ok("union a.filter a.filter -o u");
 }
@@ -39,8 +39,7 @@ fn a_disk_that_is_full_leaves_no_part_of_a_filter() {
     case.lines("in", numbered(0..100_000));
     case.ok("build --kind bloom in -o whole");
     for args in ["build --kind bloom in -o f", "build --kind blocked in -o f", "send whole -o f"] {
-        // No file of more than 16 blocks of 512 or 1024 bytes can be written; the signal for it is ignored,
-        // so that it is an error.
+        // No file may exceed 16 blocks of 512 or 1024 bytes; the signal is ignored, so writing fails.
         let script = format!("trap '' XFSZ; ulimit -f 16; exec \"$0\" filter {args}");
         let mut command = Command::new("sh");
         command.current_dir(case.dir.path()).env("TMPDIR", case.dir.path());

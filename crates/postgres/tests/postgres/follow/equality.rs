@@ -27,7 +27,7 @@ fn a_guard_that_is_finer_than_the_columns_equality_is_refused() {
     assert!(error.contains("\"loose\"") && error.contains("not deterministic"), "{error}");
 }
 
-/// Folding treats as equal whatever lower() does, and citext with it, for every letter of Unicode.
+/// For every Unicode letter, folding treats as equal whatever lower(), and so citext, does.
 #[test]
 fn folding_is_at_least_as_coarse_as_citext_for_every_character() {
     let Some(server) = server() else { return };

@@ -131,7 +131,7 @@ fn a_follower_sees_what_others_write_and_each_change_once() {
     db.batch_execute("INSERT INTO songs (title) VALUES ('Six')").unwrap();
     assert!(!follow_once(&mut source, &guard).unwrap().refreshed);
     check_exact(&guard, &mut db);
-    // TRUNCATE, and rows after it.
+    // TRUNCATE, and rows inserted after it.
     db.batch_execute("TRUNCATE songs; INSERT INTO songs (title) VALUES ('after')").unwrap();
     assert!(follow_once(&mut source, &guard).unwrap().refreshed);
     check_exact(&guard, &mut db);
@@ -152,7 +152,7 @@ fn changes_that_commit_out_of_order_all_arrive() {
     late.commit().unwrap();
     assert_eq!(follow_once(&mut source, &guard).unwrap().inserted, 1);
     assert_eq!(guard.may_contain("large id, early commit"), Verdict::Maybe);
-    // A refresh while it is open does not see it either.
+    // A refresh does not see it either while it is open.
     let options = FollowOptions::new().refresh(true);
     source.follow(&guard, options, &mut |event| until_caught_up(&event)).unwrap();
     early.commit().unwrap();
@@ -171,7 +171,7 @@ fn a_guard_is_refreshed_when_changes_may_have_bypassed_it() {
     guard.refresh(&mut source).unwrap();
     assert!(follow_once(&mut source, &guard).unwrap().refreshed);
     check_exact(&guard, &mut db);
-    // Triggers that were removed for a while.
+    // Triggers that are removed for some time.
     source.remove_trigger().unwrap();
     let error = follow_once(&mut source, &guard).err().unwrap().to_string();
     assert!(error.contains("install"), "{error}");
@@ -203,7 +203,7 @@ fn a_guard_is_refreshed_when_changes_may_have_bypassed_it() {
     check_exact(&guard, &mut db);
 }
 
-/// Three writers, a follower in this process, and refreshes in between.
+/// Three writers, a follower in this process, and concurrent refreshes.
 #[test]
 fn a_follower_keeps_up_with_concurrent_writers_and_refreshes() {
     let Some(server) = server() else { return };
@@ -317,8 +317,8 @@ fn a_follower_killed_before_the_outbox_applies_each_change_once() {
     assert_eq!((report.missing, report.surplus, report.miscounted), (0, 0, 0));
 }
 
-/// A server that is restarted is followed again, and the guard answers in the meantime.
-/// Uses a server of its own, because it stops and starts it.
+/// A server that restarts is followed again, and the guard answers while it is down. Uses its own server,
+/// because it stops and starts it.
 #[test]
 fn a_restarted_server_is_followed_again_while_the_guard_answers() {
     let Some(mut server) = Server::start() else { return };
@@ -363,7 +363,7 @@ fn a_restarted_server_is_followed_again_while_the_guard_answers() {
         follower.join().unwrap().unwrap();
     });
     check(&guard, &mut server.client("restart"));
-    // A refresh fails while the server cannot be reached, and changes nothing.
+    // A refresh fails while the server is unreachable, and changes nothing.
     server.stop();
     assert!(guard.refresh(&mut source).is_err());
     assert_eq!(guard.may_contain("before"), Verdict::Maybe);
