@@ -39,10 +39,6 @@ impl Compaction {
     ) -> Option<Self> {
         assert_unlocked();
         let Quarantine { left, overtaken } = Quarantine::of_level(suspect.meta.level)?;
-        let is_running = |s: &LiveSegment| running.iter().any(|r| r.takes(s.meta.id));
-        if live.quarantined().iter().any(is_running) {
-            return None;
-        }
         let (first, last) = (usize::from(left), usize::from(overtaken).max(1));
         let mut upper = vec![suspect.clone()];
         for (number, level) in live.levels().iter().enumerate().take(last).skip(first) {
