@@ -3,10 +3,12 @@
 use super::compaction::Compaction;
 use super::open::open_writable;
 use super::pick::pick_level0;
+use super::plan::LevelSizes;
 use super::reserve::Reservation;
-use super::{Db, Options, repair};
+use super::{Db, FilterPolicy, Options, repair};
 use crate::Compression;
 use crate::error::Error;
+use crate::filter::PrefixSet;
 use crate::fs::RealFs;
 use crate::id::FileKind;
 use crate::manifest::{Manifest, Quarantine, read_state};
@@ -244,6 +246,8 @@ fn a_move_leaves_a_segment_in_quarantine_that_went_there_meanwhile() {
     bytes[0] ^= 1; // So that it does not return by itself.
     std::fs::write(&file, bytes).unwrap();
     assert!(inner.quarantine(&Error::corruption(&file, 0, "a flipped bit")));
+    let plan = FilterPolicy::default().plan(&LevelSizes::of(&live, [], &PrefixSet::default())).unwrap();
+    inner.retune(&segment.meta, plan.choose(1, segment.meta.id)).unwrap(); // It is not even read.
     inner.compact_one(&planned).unwrap();
     assert_eq!(db.stats().segments_quarantined, 1);
     assert!(inner.live().levels()[2].segments().len() == 0);
@@ -286,10 +290,12 @@ fn segments_in_quarantine_wait_while_another_one_comes_back() {
 
 #[test]
 fn a_read_that_is_scheduled_while_segments_in_quarantine_are_queued_stays_scheduled() {
-    let (_dir, path) = store_of(&[(1, &[("a", "1")])]);
-    let db = Options::new().read_only(true).open(&path).unwrap();
-    let due = Some(crate::sync::Instant::now() + std::time::Duration::from_secs(60));
-    db.inner().control.lock().suspects_due = due;
-    db.inner().queue_suspects();
-    assert_eq!(db.inner().control.lock().suspects_due, due);
+    for level in [1, Quarantine { left: 1, overtaken: 1 }.to_level()] {
+        let (_dir, path) = store_of(&[(level, &[("a", "1")])]);
+        let db = Options::new().read_only(true).open(&path).unwrap();
+        let due = Some(crate::sync::Instant::now() + std::time::Duration::from_secs(60));
+        db.inner().control.lock().suspects_due = due;
+        db.inner().queue_suspects();
+        assert_eq!(db.inner().control.lock().suspects_due, due, "level {level}");
+    }
 }
