@@ -13,14 +13,20 @@ pub(crate) const DAMAGED: &str = ".damaged";
 /// The manifest of a clone or a checkpoint that is being made. It is the first file there, and gets its real name last.
 pub(crate) const MANIFEST_OF_COPY: &str = "MANIFEST.copy";
 
+/// Whether the directory `path` has a manifest. `names` were listed in it; a writer that replaced its manifest meanwhile may have hidden
+/// the name.
+pub(crate) fn has_manifest(fs: &dyn Fs, path: &Path, names: &[String]) -> Result<bool> {
+    Ok(names.iter().any(|name| name == MANIFEST) || fs.file_len(&path.join(MANIFEST))?.is_some())
+}
+
 /// Refuses a directory in which a clone or a checkpoint was never completed: any of its segments may be missing. `names` are those in it.
 pub(crate) fn refuse_unfinished_copy(fs: &dyn Fs, path: &Path, names: &[String]) -> Result<()> {
-    let has = |wanted: &str| names.iter().any(|name| name == wanted);
-    if has(MANIFEST) || !has(MANIFEST_OF_COPY) {
+    if !names.iter().any(|name| name == MANIFEST_OF_COPY) || has_manifest(fs, path, names)? {
         return Ok(());
     }
     match fs.lock(&path.join(LOCK), LockMode::Shared) {
         Err(error @ Error::Locked { .. }) => Err(error), // It is being made.
+        _ if has_manifest(fs, path, names)? => Ok(()),   // It was completed before the lock was asked for.
         _ => {
             let what =
                 "it is a copy of a store that was never completed: remove the directory and make it again";

@@ -5,7 +5,7 @@ use super::close::OpenStore;
 use super::follow::{Followed, start_following};
 use super::handle::Db;
 use super::inner::{Inner, Writable};
-use super::names::{LOCK, is_unfinished, next_free_id, refuse_unfinished_copy, unusual_number};
+use super::names::{LOCK, has_manifest, is_unfinished, next_free_id, refuse_unfinished_copy, unusual_number};
 use super::options::Options;
 use super::recover::Recovery;
 use super::storage::{Storage, open_files};
@@ -98,7 +98,7 @@ fn is_store(fs: &dyn Fs, path: &Path) -> Result<bool> {
         }
         Err(error) => return Err(error),
     };
-    if names.iter().any(|name| name == MANIFEST) {
+    if has_manifest(fs, path, &names)? {
         return Ok(true);
     }
     refuse_unfinished_copy(fs, path, &names)?;

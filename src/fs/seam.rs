@@ -30,7 +30,8 @@ pub trait Fs: Send + Sync + Debug {
     }
     /// Creates a directory; its parent must exist, and it may exist already. Stores use [`create_dir_durably`](super::create_dir_durably).
     fn create_dir(&self, path: &Path) -> Result<()>;
-    /// The names in a directory, in any order, without those that are not UTF-8 (no store file has such a name).
+    /// The names in a directory, in any order, without those that are not UTF-8 (no store file has such a name). A name that a rename
+    /// replaces meanwhile may be missing, as it is at times on tmpfs.
     fn list(&self, dir: &Path) -> Result<Vec<String>>;
     /// The length of a file in bytes; `None` if the path does not exist.
     fn file_len(&self, path: &Path) -> Result<Option<u64>>;

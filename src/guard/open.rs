@@ -201,7 +201,7 @@ fn what_it_is_instead(fs: &dyn Fs, dir: &Path) -> Result<String> {
         return Ok("there is nothing at this path; build a guard first".into());
     }
     let names = fs.list(dir)?;
-    if names.iter().any(|name| name == MANIFEST) {
+    if fs.file_len(&dir.join(MANIFEST))?.is_some() {
         return Ok("it is a store, and has no file named GUARD: get, scan and stats read it; a guard has a directory of its own".into());
     }
     Ok(match names.iter().find(|name| *name != LOCK && !is_leftover(name)) {

@@ -1,7 +1,7 @@
 //! Races between parts of the store: one acts while another is in the middle of something.
 
 use crate::support::{Fault, OpKind, STORE, SimFs, assert_holds, eventually, fill_deep, tiny_on};
-use sidebloom::FilterPolicy;
+use sidebloom::{Error, FilterPolicy};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +25,28 @@ fn a_checkpoint_succeeds_while_a_compaction_replaces_its_segments() {
     let copy = tiny_on(&fs).open("disk/copy").unwrap();
     assert_holds(&copy, &expected);
     assert!(copy.verify().unwrap().is_ok());
+}
+
+/// A listing may lack a name that is replaced meanwhile.
+#[test]
+fn a_store_is_known_while_its_writer_replaces_the_manifest() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    db.put(b"key", b"value").unwrap();
+    fs.leave_out("MANIFEST");
+    for options in [tiny_on(&fs), tiny_on(&fs).read_only(true)] {
+        let error = options.open(STORE).map(drop).unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }), "{error}");
+    }
+    let error = tiny_on(&fs).repair(STORE).unwrap_err();
+    assert!(matches!(error, Error::Locked { .. }), "{error}");
+    let follower = tiny_on(&fs).follow(true).open(STORE).unwrap();
+    assert_eq!(follower.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    // A checkpoint is complete once its manifest has its name.
+    db.checkpoint("disk/copy").unwrap();
+    fs.write("disk/copy/MANIFEST.copy", b"as it was listed");
+    let copy = tiny_on(&fs).read_only(true).open("disk/copy").unwrap();
+    assert_eq!(copy.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
 }
 
 /// A thread that could not read a segment requests its quarantine while a compaction that could read it is being published.

@@ -173,6 +173,8 @@ pub struct Disk {
     /// The time of directories: how often any name has changed, or the clock's seconds in nanoseconds.
     pub names_changed: u64,
     pub has_coarse_times: bool,
+    /// A name that listings leave out.
+    pub unlisted: Option<String>,
     pub faults: Vec<Fault>,
     /// The planned failures that occurred, in order.
     pub strikes: Vec<Strike>,

@@ -78,6 +78,11 @@ impl SimFs {
         self.disk().has_coarse_times = true;
     }
 
+    /// Leaves this name out of listings, as tmpfs does if it is replaced meanwhile.
+    pub fn leave_out(&self, name: &str) {
+        self.disk().unlisted = Some(name.to_owned());
+    }
+
     /// Makes all operations of this kind wait until the returned guard is dropped.
     #[must_use = "operations wait only as long as this lives"]
     pub fn hold(&self, kind: OpKind) -> Held {
@@ -192,7 +197,8 @@ impl Fs for SimFs {
         }
         let inside =
             disk.names.files.keys().chain(&disk.names.dirs).filter(|path| path.parent() == Some(dir));
-        Ok(inside.filter_map(|path| path.file_name()?.to_str().map(String::from)).collect())
+        let names = inside.filter_map(|path| path.file_name()?.to_str());
+        Ok(names.filter(|name| disk.unlisted.as_deref() != Some(*name)).map(String::from).collect())
     }
 
     fn file_len(&self, path: &Path) -> Result<Option<u64>> {

@@ -40,5 +40,9 @@ pub fn fork(db: &Db, path: &Path, rng: &mut Rng, what: &str) {
     let is_fine = waited == pid && libc::WIFEXITED(status) && libc::WEXITSTATUS(status) == FINE;
     assert!(is_fine, "{what}: a forked process ended with {status:#x}");
     let other = Options::new().read_only(true).open(path);
-    assert!(matches!(other, Err(Error::Locked { .. })), "{what}: a forked process has unlocked the store");
+    assert!(
+        matches!(other, Err(Error::Locked { .. })),
+        "{what}: beside a forked process, the store opens with {:?}",
+        other.map(drop)
+    );
 }

@@ -3,7 +3,7 @@
 use super::renumber::{NEXT_SEQ_KEPT_MAX, renumber};
 use super::report::{LogSalvage, LostRange, RepairReport};
 use super::workspace::Repair;
-use crate::db::names::{LOCK, next_free_id, refuse_unfinished_copy, unusual_number};
+use crate::db::names::{LOCK, has_manifest, next_free_id, refuse_unfinished_copy, unusual_number};
 use crate::db::options::Options;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, open_dir, with_mode_of};
@@ -48,7 +48,7 @@ fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<Repair
         None => Vec::new(),
     };
     refuse_unfinished_copy(&*fs, path, &names)?;
-    if !names.iter().any(|name| name == MANIFEST || FileKind::parse(name).is_some()) {
+    if !names.iter().any(|name| FileKind::parse(name).is_some()) && !has_manifest(&*fs, path, &names)? {
         let what = "it contains no store files".to_owned();
         return Err(Error::NotAStore { path: path.to_path_buf(), what });
     }
