@@ -21,12 +21,15 @@ pub(crate) fn has_manifest(fs: &dyn Fs, path: &Path, names: &[String]) -> Result
 
 /// Refuses a directory in which a clone or a checkpoint was never completed: any of its segments may be missing. `names` are those in it.
 pub(crate) fn refuse_unfinished_copy(fs: &dyn Fs, path: &Path, names: &[String]) -> Result<()> {
-    if !names.iter().any(|name| name == MANIFEST_OF_COPY) || has_manifest(fs, path, names)? {
+    if !names.iter().any(|name| name == MANIFEST_OF_COPY) {
         return Ok(());
     }
-    match fs.lock(&path.join(LOCK), LockMode::Shared) {
+    let lock = fs.lock(&path.join(LOCK), LockMode::Shared);
+    if has_manifest(fs, path, names)? {
+        return Ok(()); // It was completed since its names were listed.
+    }
+    match lock {
         Err(error @ Error::Locked { .. }) => Err(error), // It is being made.
-        _ if has_manifest(fs, path, names)? => Ok(()),   // It was completed before the lock was asked for.
         _ => {
             let what =
                 "it is a copy of a store that was never completed: remove the directory and make it again";

@@ -47,6 +47,12 @@ fn a_store_is_known_while_its_writer_replaces_the_manifest() {
     fs.write("disk/copy/MANIFEST.copy", b"as it was listed");
     let copy = tiny_on(&fs).read_only(true).open("disk/copy").unwrap();
     assert_eq!(copy.get(b"key").unwrap().as_deref(), Some(&b"value"[..]));
+    drop(copy);
+    assert!(tiny_on(&fs).repair("disk/copy").unwrap().lost.is_empty());
+    // The manifest may be all that a store has.
+    fs.write("disk/empty/MANIFEST", fs.read("disk/copy/MANIFEST").unwrap());
+    let error = tiny_on(&fs).repair("disk/empty").map(drop).err().map(|error| error.to_string());
+    assert!(error.as_ref().is_none_or(|error| !error.contains("no store files")), "{error:?}");
 }
 
 /// A thread that could not read a segment requests its quarantine while a compaction that could read it is being published.
