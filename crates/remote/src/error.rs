@@ -1,6 +1,8 @@
 //! Errors of stores and buckets.
 
+use sidebloom::filter::show_versions;
 use sidebloom::show::{self, escaped};
+use std::ops::RangeInclusive;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -64,17 +66,18 @@ pub enum Error {
     },
     /// An object or a local file has the format of an older or newer version.
     #[error(
-        "{} was written by {} sidebloom: it has format version {found}, but this build reads version {supported}",
+        "{} was written by {} sidebloom: it has format version {found}, but this build reads {}",
         escaped(object),
-        if found > supported { "a newer" } else { "an older" }
+        if found > supported.end() { "a newer" } else { "an older" },
+        show_versions(supported)
     )]
     UnsupportedVersion {
         /// The object.
         object: String,
         /// The version found.
         found: u32,
-        /// The version that this build reads.
-        supported: u32,
+        /// The versions that this build reads. It writes the last one.
+        supported: RangeInclusive<u32>,
     },
     /// Another writer has published the generation that this one was about to publish. This one can publish
     /// no more, and its store becomes read-only.

@@ -1,7 +1,7 @@
 //! Finding the newest generation, without listing the bucket.
 
 use crate::error::{Error, Result};
-use crate::generation::{BYTES_MAX, Generation, Kind, LATEST, VERSION};
+use crate::generation::{BYTES_MAX, Generation, Kind, LATEST, READS};
 use crate::remote::Remote;
 use bytes::Bytes;
 use std::time::{Duration, Instant, SystemTime};
@@ -96,7 +96,7 @@ impl Generations {
         let is_state = |name: &str| name.starts_with("state/").then_some(0);
         if self.kind == Kind::Guard && self.remote.largest("state", is_state)?.is_some() {
             let object = self.remote.object("state");
-            Err(Error::UnsupportedVersion { object, found: 1, supported: VERSION })
+            Err(Error::UnsupportedVersion { object, found: 1, supported: READS })
         } else {
             Ok(())
         }

@@ -33,10 +33,14 @@ use sidebloom::filter::codec::crc32;
 use sidebloom::internal::{FileId, FileKind};
 use std::collections::HashSet;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const MAGIC: &str = "sidebloom generation ";
-pub(crate) const VERSION: u32 = 2;
+/// The versions that this build reads.
+pub(crate) const READS: RangeInclusive<u32> = 2..=2;
+/// The version that this build writes.
+const WRITES: u32 = *READS.end();
 /// Longest first line: the magic, two numbers and eight hex digits.
 const HEAD_MAX: usize = 80;
 
@@ -196,7 +200,7 @@ impl Generation {
 
     pub fn encode(&self) -> Vec<u8> {
         let body = serde_json::to_vec(self).unwrap_or_default(); // Cannot fail: the map's keys are strings.
-        let mut bytes = format!("{MAGIC}{VERSION} {} {:08x}\n", body.len(), crc32(&[&body])).into_bytes();
+        let mut bytes = format!("{MAGIC}{WRITES} {} {:08x}\n", body.len(), crc32(&[&body])).into_bytes();
         bytes.extend(body);
         bytes
     }
@@ -224,13 +228,10 @@ impl Generation {
             return Err(damaged(0, "it has no generation header"));
         };
         let number_at = |at: usize| fields.get(at).and_then(|field| field.parse::<usize>().ok());
-        match number_at(0) {
-            Some(version) if version == VERSION as usize => {}
-            Some(found) => {
-                let found = u32::try_from(found).unwrap_or(u32::MAX);
-                return Err(Error::UnsupportedVersion { object: object.into(), found, supported: VERSION });
-            }
-            None => return Err(damaged(0, "it has no format version")),
+        let found = number_at(0).ok_or_else(|| damaged(0, "it has no format version"))?;
+        let found = u32::try_from(found).unwrap_or(u32::MAX);
+        if !READS.contains(&found) {
+            return Err(Error::UnsupportedVersion { object: object.into(), found, supported: READS });
         }
         let body = bytes.get(head_len + 1..).unwrap_or_default();
         let crc = fields.get(2).and_then(|hex| u32::from_str_radix(hex, 16).ok());

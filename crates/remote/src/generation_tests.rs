@@ -72,7 +72,7 @@ fn other_versions_are_refused_by_name() {
         let bytes = String::from_utf8(generation().encode()).unwrap();
         let other = bytes.replacen("generation 2", &format!("generation {found}"), 1);
         let error = Generation::decode(other.as_bytes(), "o", 12).unwrap_err();
-        assert!(matches!(error, Error::UnsupportedVersion { supported: VERSION, .. }), "{error}");
+        assert!(matches!(error, Error::UnsupportedVersion { .. }), "{error}");
         assert!(error.to_string().contains(words), "{error}");
     }
 }

@@ -29,12 +29,16 @@ use crate::private_files;
 use sha2::{Digest, Sha256};
 use sidebloom::filter::codec::{Decoder, Encode, crc32};
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// The name of the file.
 const NAME: &str = "PUBLISHED";
 const MAGIC: &[u8; 8] = b"SBLMPUB\n";
-const VERSION: u32 = 2;
+/// The versions that this build reads.
+const READS: RangeInclusive<u32> = 2..=2;
+/// The version that this build writes.
+const WRITES: u32 = *READS.end();
 /// The largest file: hundreds of places.
 const BYTES_MAX: u64 = 16 << 20;
 /// Digests kept for each place.
@@ -71,7 +75,7 @@ fn digest(generation: &Generation) -> [u8; 32] {
 
 fn encode(lineages: &Lineages) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
-    bytes.put_u32(VERSION);
+    bytes.put_u32(WRITES);
     bytes.put_varint(lineages.len() as u64);
     for (url, lineage) in lineages {
         bytes.put_bytes(url.as_bytes());
@@ -100,8 +104,8 @@ fn decode(bytes: &[u8], path: &Path) -> Result<Lineages> {
         return Err(damaged(body.len(), "checksum mismatch"));
     }
     let found = fields.u32().unwrap_or_default();
-    if found != VERSION {
-        return Err(Error::UnsupportedVersion { object: name(), found, supported: VERSION });
+    if !READS.contains(&found) {
+        return Err(Error::UnsupportedVersion { object: name(), found, supported: READS });
     }
     let lineages = decode_places(&mut fields).ok_or_else(|| damaged(fields.position(), "invalid field"))?;
     match fields.remaining() {
@@ -256,7 +260,7 @@ mod tests {
             other.put_u32(crc);
             std::fs::write(path(dir.path()), &other).unwrap();
             let error = read(dir.path(), "file:///a").unwrap_err();
-            assert!(matches!(error, Error::UnsupportedVersion { supported: VERSION, .. }), "{error}");
+            assert!(matches!(error, Error::UnsupportedVersion { .. }), "{error}");
             assert!(error.to_string().contains(words), "{error}");
             assert!(note(dir.path(), "file:///c", &known(1)).is_err(), "it is not replaced");
         }

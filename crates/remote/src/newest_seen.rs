@@ -15,10 +15,14 @@ use crate::error::{Error, Result};
 use crate::private_files;
 use crate::remote::Remote;
 use sidebloom_filter::codec::{Decoder, Encode, crc32};
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 const MAGIC: &[u8; 8] = b"SBLMNEW\n";
-const VERSION: u32 = 1;
+/// The versions that this build reads.
+const READS: RangeInclusive<u32> = 1..=1;
+/// The version that this build writes.
+const WRITES: u32 = *READS.end();
 const BYTES: u64 = 32;
 /// Held while the mark is raised.
 const LOCK: &str = "newest.lock";
@@ -72,7 +76,7 @@ impl NewestSeen {
 
     fn encode(&self, number: u64) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
-        bytes.put_u32(VERSION);
+        bytes.put_u32(WRITES);
         bytes.put_u64(self.owner);
         bytes.put_u64(number);
         let crc = crc32(&[&bytes]);
@@ -94,13 +98,13 @@ impl NewestSeen {
         if fields.take(MAGIC.len()) != Some(MAGIC) {
             return Err(damaged(0, "not a mark of the newest generation"));
         }
-        match (fields.u32(), fields.u64(), fields.u64()) {
-            (Some(VERSION), Some(owner), Some(number)) if owner == self.owner => Ok(number),
-            (Some(VERSION), ..) => Err(damaged(12, "it belongs to another store")),
-            (found, ..) => {
-                let found = found.unwrap_or_default();
-                Err(Error::UnsupportedVersion { object: name(), found, supported: VERSION })
-            }
+        let found = fields.u32().unwrap_or_default();
+        if !READS.contains(&found) {
+            return Err(Error::UnsupportedVersion { object: name(), found, supported: READS });
+        }
+        match (fields.u64(), fields.u64()) {
+            (Some(owner), Some(number)) if owner == self.owner => Ok(number),
+            _ => Err(damaged(12, "it belongs to another store")),
         }
     }
 }
