@@ -43,6 +43,13 @@ mod workload;
 mod workload_table;
 
 use clap::Parser;
+use error::Result;
+#[cfg(feature = "rocksdb")]
+use std::ffi::OsString;
+#[cfg(feature = "rocksdb")]
+use std::io::Write;
+#[cfg(feature = "rocksdb")]
+use std::path::{Path, PathBuf};
 
 /// Measure sidebloom against RocksDB, fjall, redb and LMDB
 #[derive(Parser)]
@@ -62,30 +69,64 @@ enum VersusCommand {
     Model(model::Args),
     Report(report::Args),
     Readme(readme::Args),
+    /// Run all comparisons with other stores, small, to see that they work
+    #[cfg(feature = "rocksdb")]
+    Smoke {
+        /// Directory for the results
+        #[arg(long, value_name = "DIR")]
+        out: PathBuf,
+    },
     /// Run one task in this process, for `run` and `sweep`
     #[command(hide = true)]
     Worker,
 }
 
+impl VersusCommand {
+    fn run(self) -> Result<()> {
+        match self {
+            VersusCommand::Run(args) => args.run(),
+            VersusCommand::Filters(args) => args.run(),
+            #[cfg(feature = "rocksdb")]
+            VersusCommand::Guard(args) => args.run(),
+            #[cfg(feature = "rocksdb")]
+            VersusCommand::Policies(args) => args.run(),
+            #[cfg(feature = "rocksdb")]
+            VersusCommand::Prefixes(args) => args.run(),
+            VersusCommand::Sweep(args) => args.run(),
+            #[cfg(feature = "rocksdb")]
+            VersusCommand::Settings(args) => args.run(),
+            VersusCommand::Model(args) => args.run(),
+            VersusCommand::Report(args) => args.run(),
+            VersusCommand::Readme(args) => args.run(),
+            #[cfg(feature = "rocksdb")]
+            VersusCommand::Smoke { out } => smoke(&out),
+            VersusCommand::Worker => worker::main(),
+        }
+    }
+}
+
+/// Each comparison with other stores, at a small size.
+#[cfg(feature = "rocksdb")]
+const SMALL: [&str; 4] = [
+    "run --quick --num 20000",
+    "guard --num 50000 --reads 20000 --rounds 2",
+    "policies --quick --num 100000 --reads 20000",
+    "prefixes --quick",
+];
+
+#[cfg(feature = "rocksdb")]
+fn smoke(out: &Path) -> Result<()> {
+    for (number, line) in SMALL.into_iter().enumerate() {
+        writeln!(std::io::stdout(), "versus {line}")?;
+        let out = out.join(number.to_string()).into_os_string();
+        let words = ["versus"].into_iter().chain(line.split(' ')).map(OsString::from);
+        VersusCommand::parse_from(words.chain(["--out".into(), out])).run()?;
+    }
+    Ok(())
+}
+
 fn main() -> std::process::ExitCode {
-    let result = match VersusCommand::parse() {
-        VersusCommand::Run(args) => args.run(),
-        VersusCommand::Filters(args) => args.run(),
-        #[cfg(feature = "rocksdb")]
-        VersusCommand::Guard(args) => args.run(),
-        #[cfg(feature = "rocksdb")]
-        VersusCommand::Policies(args) => args.run(),
-        #[cfg(feature = "rocksdb")]
-        VersusCommand::Prefixes(args) => args.run(),
-        VersusCommand::Sweep(args) => args.run(),
-        #[cfg(feature = "rocksdb")]
-        VersusCommand::Settings(args) => args.run(),
-        VersusCommand::Model(args) => args.run(),
-        VersusCommand::Report(args) => args.run(),
-        VersusCommand::Readme(args) => args.run(),
-        VersusCommand::Worker => worker::main(),
-    };
-    match result {
+    match VersusCommand::parse().run() {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("versus: {error}");
