@@ -44,7 +44,7 @@ const WRITES: u32 = *READS.end();
 /// Longest first line: the magic, two numbers and eight hex digits.
 const HEAD_MAX: usize = 80;
 
-/// The largest generation, in bytes: about 200,000 segments.
+/// The largest generation, in bytes: about 240,000 segments.
 pub(crate) const BYTES_MAX: u64 = 128 << 20;
 /// The largest manifest, in bytes: five times what that many segments need.
 const MANIFEST_BYTES_MAX: u64 = 256 << 20;
