@@ -29,6 +29,9 @@ pub fn fork(db: &Db, path: &Path, rng: &mut Rng, what: &str) {
             assert!(matches!(copy.flush(), Err(Error::Forked)), "a forked process flushed");
             if drops {
                 drop((copy, snapshot));
+                // SAFETY: the last handle. Nothing in this process uses the store again, and `_exit` drops
+                // nothing.
+                drop(unsafe { std::ptr::read(db) });
             }
         }));
         // SAFETY: always allowed.
