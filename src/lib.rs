@@ -150,7 +150,9 @@ pub mod internal {
         };
         pub use crate::ranges::RangeTombstones;
         pub use crate::segment::format as segment_format;
-        pub use crate::segment::{Access, BlockCache, Properties, PropertiesBuilder, Segment, StoreIdentity};
+        pub use crate::segment::{
+            Access, BlockCache, Facts, FactsBuilder, Properties, Segment, StoreIdentity,
+        };
         pub use crate::sidecar::{Binding, Expect, Maps, Sidecar};
         pub use crate::wal::{
             ExpectedLog, LogEnd, LogRecord, LogWriter, WRITES as LOG_VERSION, identify, ops, replay,

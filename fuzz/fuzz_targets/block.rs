@@ -4,9 +4,9 @@
 use libfuzzer_sys::fuzz_target;
 use sidebloom::Compression;
 use sidebloom::internal::FileId;
-use sidebloom::internal::fuzz::segment_format::{BlockHandle, Footer, block_crc};
+use sidebloom::internal::fuzz::segment_format::{BlockHandle, Footer, WRITES, block_crc};
 use sidebloom::internal::fuzz::{
-    Access, Direction, Encode, Properties, PropertiesBuilder, RangeTombstones, StoreIdentity, digest,
+    Access, Direction, Encode, Facts, FactsBuilder, Properties, RangeTombstones, StoreIdentity, digest,
 };
 use sidebloom_fuzz::segment;
 use std::ops::Bound;
@@ -16,21 +16,22 @@ const ID: FileId = FileId(1);
 fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, payload)) = bytes.split_first() else { return };
     let store = StoreIdentity { store_id: 1, hasher: 2.into() };
-    let none = RangeTombstones::default();
-    let properties = PropertiesBuilder::new(store, Compression::None).finish(&none, vec![0xff; 8]);
-    let properties = Properties { entries: 1, min_seq: 0, ..properties };
-    let open = |properties| assemble(kind % 2, payload, properties).and_then(|file| segment::open(&file));
-    let Some(open) = open(&properties) else { return };
-    segment::interrogate(&open);
+    let open = |store, facts| {
+        let properties = Properties { store, compression: Compression::None, facts };
+        assemble(kind % 2, payload, &properties).and_then(|file| segment::open(&file))
+    };
+    let facts = Facts { entries: 1, largest: vec![0xff; 8].into(), ..Facts::default() };
+    let Some(first) = open(store, facts) else { return };
+    segment::interrogate(&first);
     // Properties and index are derived from the block's contents.
-    let Some(entries) = segment::walk(&open, Direction::Forward, Bound::Unbounded, Access::Scan) else {
+    let Some(entries) = segment::walk(&first, Direction::Forward, Bound::Unbounded, Access::Scan) else {
         return;
     };
     let Some((largest, _)) = entries.last() else { return };
-    let mut counted = PropertiesBuilder::new(open.store(), Compression::None);
+    let mut counted = FactsBuilder::default();
     entries.iter().for_each(|(key, entry)| counted.count(key, entry.seq, entry.kind, entry.value.len()));
-    let properties = counted.finish(&none, largest.clone());
-    if let Some(open) = assemble(kind % 2, payload, &properties).and_then(|file| segment::open(&file)) {
+    let facts = counted.finish(&RangeTombstones::default(), largest.clone());
+    if let Some(open) = open(first.store(), facts) {
         segment::interrogate(&open);
     }
 });
@@ -38,13 +39,13 @@ fuzz_target!(|bytes: &[u8]| {
 fn assemble(kind: u8, payload: &[u8], properties: &Properties) -> Option<Vec<u8>> {
     let mut file = Vec::new();
     let data = append(&mut file, kind, payload);
-    let partition = append(&mut file, 0, &index(data, &properties.largest));
-    let top = append(&mut file, 0, &index(partition, &properties.largest));
+    let partition = append(&mut file, 0, &index(data, &properties.facts.largest));
+    let top = append(&mut file, 0, &index(partition, &properties.facts.largest));
     let mut encoded = Vec::new();
     properties.encode(&mut encoded).ok()?;
     let properties = append(&mut file, 0, &encoded);
     let digest = digest(&file);
-    file.extend(Footer { id: ID, number: 0, top, properties, digest }.encode().ok()?);
+    file.extend(Footer { id: ID, version: WRITES, number: 0, top, properties, digest }.encode().ok()?);
     Some(file)
 }
 

@@ -231,7 +231,7 @@ mod tests {
     use crate::id::FileId;
     use crate::live::LiveSet;
     use crate::manifest::{Place, SegmentMeta};
-    use crate::segment::{OpenFiles, SegmentFile, SegmentSummary};
+    use crate::segment::{Facts, OpenFiles, SegmentFile, SegmentSummary};
     use crate::support::SimFs;
     use proptest::collection::vec;
     use proptest::prelude::*;
@@ -239,13 +239,9 @@ mod tests {
 
     fn segment(files: &Arc<OpenFiles>, id: u64, level: u8, smallest: &[u8], largest: &[u8]) -> LiveSegment {
         let (smallest, largest) = (smallest.to_vec(), largest.to_vec().into());
-        let (entries, tombstones, longest_streak, ranges, min_seq, file_bytes, data_bytes, raw_bytes) =
-            (1, 0, 0, 0, 1, 1, 1, 1);
-        let (id, version, digest, max_seq) = (FileId(id), 0, 0, id);
-        #[rustfmt::skip]
-        let summary = SegmentSummary {
-            id, version, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
-        };
+        let facts = Facts { smallest, largest, entries: 1, min_seq: 1, max_seq: id, ..Facts::default() };
+        let (id, version, digest, file_bytes, data_bytes) = (FileId(id), 0, 0, 1, 1);
+        let summary = SegmentSummary { id, version, digest, file_bytes, data_bytes, facts };
         let file = Arc::new(SegmentFile::new(Arc::clone(files), id, digest));
         LiveSegment {
             meta: Arc::new(SegmentMeta { place: Place::Level(level), summary }),

@@ -14,10 +14,7 @@
 //!
 //! field = 1, file number                            removes a segment
 //!       | 2, file number, level u8, format version,
-//!         digest u64, entries, tombstones, longest streak,
-//!         ranges, smallest key, largest key,
-//!         smallest and largest sequence number,
-//!         file bytes, data bytes, raw bytes         adds a segment
+//!         digest u64, file bytes, data bytes, facts adds a segment
 //!       | 3, file number                            log floor
 //!       | 4, file number                            next file number
 //!       | 5, sequence number                        last sequence number
@@ -41,15 +38,14 @@
 //! - *payload length*: covered by the head's own checksum, which tells an edit cut short by the end of the
 //!   file from a damaged one.
 //! - *fields*: in any order, each any number of times. Fields 7 to 0xfe belong to later versions. Removals
-//!   apply first; of repeated numbers the last one counts. Invalid: a smallest key or sequence number above
-//!   the largest, a key over 64 KiB, more tombstones than entries, a streak longer than the tombstones and
-//!   ranges together, or more data bytes than file bytes. A largest key is 0 for the last key of all, where a
-//!   range without an end ends, and otherwise 1 + its length, and the key. A file number is at most 2⁶², and
-//!   the sums of each count and length over all segments are below 2⁵⁶. *Format version* belongs to the
-//!   segment's file, so that segments of an earlier release are found without opening them. A level is 0 to
-//!   6, or 64 + 8 × l + d for a quarantined segment, which could not be read in full and belongs to no level.
-//!   It left level l, and newer entries of its range have reached level d since; if none has gone deeper, d
-//!   is l. A sequence number is below 2⁶³, which leaves room for later ones.
+//!   apply first; of repeated numbers the last one counts. *Facts* repeat those in the segment's properties;
+//!   `src/segment/facts.rs` has their byte map. Invalid: invalid facts, or more data bytes than file bytes. A
+//!   file number is at most 2⁶², and the sums of each count and length over all segments are below 2⁵⁶.
+//!   *Format version* belongs to the segment's file, so that segments of an earlier release are found without
+//!   opening them. A level is 0 to 6, or 64 + 8 × l + d for a quarantined segment, which could not be read in
+//!   full and belongs to no level. It left level l, and newer entries of its range have reached level d
+//!   since; if none has gone deeper, d is l. A sequence number is below 2⁶³, which leaves room for later
+//!   ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta};
 use super::place::{Place, Quarantine};
@@ -57,9 +53,8 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, is_newer_code};
 use crate::id::FileId;
-use crate::key::{MAX_KEY_BYTES, MAX_NEXT_SEQ, MAX_SEQ, check_next_seq, check_seq};
-use crate::ranges::{put_last_key, take_last_key};
-use crate::segment::{SegmentSummary, StoreIdentity};
+use crate::key::{MAX_NEXT_SEQ, MAX_SEQ, check_next_seq, check_seq};
+use crate::segment::{Facts, SegmentSummary, StoreIdentity};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -68,8 +63,8 @@ const HASH_CODE_AT: usize = 20;
 /// Size of a version 1 header, which is recognized only to report its version.
 const HEADER_BYTES_1: usize = 32;
 pub(super) const EDIT_HEAD_BYTES: usize = 16;
-/// No field is longer: a segment of two keys, a digest, and numbers of 10 bytes.
-pub(super) const FIELD_BYTES_MAX: usize = 2 * MAX_KEY_BYTES + 200;
+/// No field is longer: a segment with its facts, a digest, and numbers of 10 bytes.
+pub(super) const FIELD_BYTES_MAX: usize = Facts::BYTES_MAX + 64;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
 /// The versions that this build reads.
 pub const READS: RangeInclusive<u32> = 5..=5;
@@ -232,17 +227,9 @@ fn encode_segment(buf: &mut Vec<u8>, meta: &SegmentMeta) {
     buf.put_u8(place_code(meta.place));
     buf.put_varint(meta.version.into());
     buf.put_u64(meta.digest);
-    buf.put_varint(meta.entries);
-    buf.put_varint(meta.tombstones);
-    buf.put_varint(meta.longest_streak);
-    buf.put_varint(meta.ranges);
-    buf.put_bytes(&meta.smallest);
-    put_last_key(buf, &meta.largest);
-    buf.put_varint(meta.min_seq);
-    buf.put_varint(meta.max_seq);
     buf.put_varint(meta.file_bytes);
     buf.put_varint(meta.data_bytes);
-    buf.put_varint(meta.raw_bytes);
+    meta.facts.encode(buf);
 }
 
 /// Decodes an edit; `None` when the payload is invalid.
@@ -288,17 +275,9 @@ fn decode_segment(d: &mut Decoder<'_>) -> Option<SegmentMeta> {
         id,
         version: d.varint()?.try_into().ok()?,
         digest: d.u64()?,
-        entries: d.varint()?,
-        tombstones: d.varint()?,
-        longest_streak: d.varint()?,
-        ranges: d.varint()?,
-        smallest: d.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?.to_vec(),
-        largest: take_last_key(d)?,
-        min_seq: d.varint()?,
-        max_seq: d.varint()?,
         file_bytes: d.varint()?,
         data_bytes: d.varint()?,
-        raw_bytes: d.varint()?,
+        facts: Facts::decode(d)?,
     };
     Some(SegmentMeta { place, summary }).filter(is_sound)
 }
@@ -323,12 +302,5 @@ pub(super) fn place_of(code: u8) -> Place {
 }
 
 fn is_sound(meta: &SegmentMeta) -> bool {
-    meta.place.exists()
-        && *meta.smallest <= *meta.largest
-        && meta.min_seq <= meta.max_seq
-        && meta.max_seq <= MAX_SEQ
-        && meta.tombstones <= meta.entries
-        && meta.longest_streak <= meta.tombstones.saturating_add(meta.ranges)
-        && meta.data_bytes <= meta.file_bytes
-        && meta.smallest.len().max(meta.largest.len()) <= MAX_KEY_BYTES
+    meta.place.exists() && meta.data_bytes <= meta.file_bytes && meta.facts.is_sound()
 }

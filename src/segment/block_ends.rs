@@ -7,8 +7,8 @@
 
 use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::format::{
-    Compression, DATA_BYTES_MAX, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, RANGES_MARK, TRAILER_BYTES, block_crc,
-    padded_type,
+    Compression, DATA_BYTES_MAX, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, PROPERTIES_MARK, RANGES_MARK,
+    TRAILER_BYTES, block_crc, padded_type,
 };
 use crate::codec::Decoder;
 use crate::id::FileId;
@@ -19,12 +19,12 @@ pub fn offsets_without_block(bytes: &[u8]) -> usize {
     let may_begin = |number: &[u8]| {
         let number = number.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
         let is_row_count_or_length = (1..=DATA_BYTES_MAX).contains(&(number as u32 as usize));
-        is_row_count_or_length || number < NUMBER_MAX || number == RANGES_MARK
+        is_row_count_or_length || number < NUMBER_MAX || matches!(number, PROPERTIES_MARK | RANGES_MARK)
     };
     bytes.windows(8).take_while(|number| !may_begin(number)).count()
 }
 
-/// Above the base of any index and the number of entries in any segment: files are below 256 TB.
+/// Above the base of any index: files are below 256 TB.
 const NUMBER_MAX: u64 = 1 << 48;
 
 /// What starts at an offset.
@@ -295,17 +295,15 @@ fn properties_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
     (Compression::None, properties(fields).unwrap_or_else(|end| end))
 }
 
-/// The name of a compression distinguishes properties from anything else.
 fn properties(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
-    const NUMBERS_BYTES: usize = 8 * 8 + 1 + 2 * 8;
-    fields.take(NUMBERS_BYTES).ok_or(BlockEnd::Beyond)?;
-    let len = usize::from(fields.u8().ok_or(BlockEnd::Beyond)?);
-    if len > Compression::NAME_BYTES_MAX {
+    const STORE_BYTES: usize = 8 + 1 + 2 * 8;
+    if fields.u64().ok_or(BlockEnd::Beyond)? != PROPERTIES_MARK {
         return Err(BlockEnd::Nowhere);
     }
-    let name = fields.take(len).ok_or(BlockEnd::Beyond)?;
-    Compression::from_name(name).ok_or(BlockEnd::Nowhere)?;
-    key(fields, 0)?;
-    key(fields, 1)?;
+    fields.take(STORE_BYTES).ok_or(BlockEnd::Beyond)?;
+    [0, 0, 1].into_iter().try_for_each(|more| key(fields, more))?; // Also the compression's name.
+    for _ in 0..fields.u8().ok_or(BlockEnd::Beyond)? {
+        fields.varint().ok_or_else(|| cut_off(fields, VARINT_BYTES))?;
+    }
     Ok(BlockEnd::At(fields.position()))
 }

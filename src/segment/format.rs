@@ -19,10 +19,8 @@
 //!
 //! ranges     := mark u64  count varint  (from bytes  seq varint)*count      bytes: varint length first
 //!
-//! properties := entries u64  tombstones u64  longest streak u64  ranges u64  smallest seq u64
-//!               largest seq u64  raw bytes u64
-//!               store id u64  hash code u8  hash key u64 u64  compression bytes  smallest key bytes
-//!               largest key: 0, or varint 1 + length  bytes  (code u8 …)*
+//! properties := mark u64  store id u64  hash code u8  hash key u64 u64  compression bytes
+//!               facts: see `facts.rs`  (code u8 …)*
 //! footer     := segment id u64        0      56 bytes, the last of the file
 //!               number u64            8
 //!               properties offset u64 16
@@ -72,16 +70,12 @@
 //! nothing. `mark` is 2⁶⁴ - 1, which no index has as its base. Invalid: keys that do not strictly increase,
 //! neighbours with the same number, a first number of 0, a key over 64 KiB.
 //!
-//! **properties.** What the segment holds, for statistics and repair. `raw bytes` is the sum of key and value
-//! lengths. `longest streak` is the number of tombstones (of keys and ranges) in the longest streak without a
-//! put in between; `ranges` is the number of ranges that the range tombstones delete. A range counts where it
-//! begins, or at the end of a salvaged segment. The sequence numbers and keys include the range tombstones':
-//! the largest key is the end of the last range, unless no key is between that and the last entry. 0 stands
-//! for the last key of all, 64 KiB of 0xff, where a range without an end ends. `compression` is the writer's
-//! setting ("none", "lz4", "zstd"; any other belongs to a newer version). `store id`, `hash code` and
-//! `hash key` repeat the store's own, so that a store without its manifest can be rebuilt from its segments.
-//! Anything after the largest key is a field of a newer version, named by its code (1 to 255); this version
-//! writes none. Invalid: no entries, a value that contradicts the entries, or a field of code 0.
+//! **properties.** What the segment holds, for statistics and repair. `mark` is 2⁶⁴ - 2, which no index has
+//! as its base. `compression` is the writer's setting ("none", "lz4", "zstd"; any other belongs to a newer
+//! version). `store id`, `hash code` and `hash key` repeat the store's own, so that a store without its
+//! manifest can be rebuilt from its segments. `facts.rs` has the byte map of the facts, which the manifest
+//! repeats. Anything after them is a field of a newer version, named by its code (1 to 255); this version
+//! writes none. Invalid: no compression, a fact that contradicts the entries, or a field of code 0.
 //!
 //! **footer.** The top index ends where the properties start, and the properties end where the footer starts.
 //! `digest` is the 64-bit digest of every byte before the footer; a sidecar names it to prove that it belongs
@@ -90,6 +84,7 @@
 //! if the blocks have the numbers. Invalid: a crc or magic mismatch, a segment id that differs from the
 //! file's number, a number where blocks have numbers or ranges are deleted, a sequence number above 2⁶³ - 1.
 
+use super::facts::Facts;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
@@ -109,8 +104,8 @@ pub const MAX_BLOCK_BYTES: usize = 128 << 20;
 pub(super) const DATA_BYTES_MAX: usize = MAX_VALUE_BYTES + MAX_KEY_BYTES + 4096;
 /// Largest data block as stored, with its trailer and padding.
 pub(super) const DATA_STORED_MAX: usize = DATA_BYTES_MAX + TRAILER_BYTES + 2 + u16::MAX as usize;
-/// Largest properties block, with its trailer: two keys and numbers.
-const PROPERTIES_STORED_MAX: usize = 2 * MAX_KEY_BYTES + 256;
+/// Largest properties block, with its trailer.
+const PROPERTIES_STORED_MAX: usize = Facts::BYTES_MAX + 256;
 /// Size of the footer.
 pub const FOOTER_BYTES: usize = 56;
 /// The smallest separator: three varints and no bytes.
@@ -147,9 +142,6 @@ pub enum Compression {
 impl Compression {
     /// All of them, those included that this build [lacks](Self::missing_feature).
     pub const ALL: &[Compression] = &[Compression::None, Compression::Lz4, Compression::Zstd];
-
-    /// The longest name.
-    pub(super) const NAME_BYTES_MAX: usize = "none".len();
 
     /// Decodes a block's type.
     pub(super) fn from_u8(byte: u8) -> Option<Self> {
@@ -277,6 +269,8 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
 
 /// The start of a block of range tombstones. No index has it as its base.
 pub(super) const RANGES_MARK: u64 = u64::MAX;
+/// The start of the properties. No index has it as its base, either.
+pub(super) const PROPERTIES_MARK: u64 = u64::MAX - 1;
 
 /// Appends the payload of a block of range tombstones.
 ///

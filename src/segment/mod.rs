@@ -18,6 +18,7 @@ mod cache;
 mod compress;
 mod cursor;
 mod damaged_blocks;
+mod facts;
 mod file;
 mod index;
 mod kept_ranges;
@@ -47,10 +48,11 @@ pub use cache::Reads;
 pub use cache::{BlockCache, ReadCounters};
 pub use cursor::SegmentCursor;
 pub use damaged_blocks::{DamagedBlocks, count_blocks, describe};
+pub use facts::Facts;
+#[cfg(fuzzing)]
+pub use facts::FactsBuilder;
 pub use file::{OpenFiles, SegmentFile};
 pub use format::Compression;
-#[cfg(fuzzing)]
-pub use properties::PropertiesBuilder;
 pub use properties::{Properties, StoreIdentity};
 pub use reader::Segment;
 pub use salvage::{Gap, SEARCH_BYTES_REPAIR, is_damage, read_properties, salvage};

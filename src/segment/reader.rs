@@ -46,7 +46,7 @@ pub struct SegmentTail {
     pub(super) footer: Footer,
     pub(super) summary: SegmentSummary,
     store: StoreIdentity,
-    compression: Compression,
+    pub(super) compression: Compression,
 }
 
 impl Segment {
@@ -87,11 +87,6 @@ impl Segment {
     /// The store it was written for.
     pub fn store(&self) -> StoreIdentity {
         self.tail.store
-    }
-
-    /// The compression its writer was set to.
-    pub fn compression(&self) -> Compression {
-        self.tail.compression
     }
 
     /// The entry of `key`, whose hash by the store's hasher is `hash`. Reads at most one index partition and
@@ -289,24 +284,23 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     let top = parse_index(location(footer.top.offset), top, Indexed::Partitions)?;
     let properties_location = location(footer.properties.offset);
     let (_, payload) = open_block(properties_location, properties)?;
-    let properties = Properties::decode(properties_location, payload)?;
-    if footer.number > 0 && (properties.max_seq > 0 || properties.ranges > 0) {
+    let Properties { store, compression, facts } = Properties::decode(properties_location, payload)?;
+    if footer.number > 0 && (facts.max_seq > 0 || facts.ranges > 0) {
         return Err(location(footer_at).damaged("the footer has a number for rows that have their own"));
     }
     let gap = footer.top.offset.checked_sub(top.area().end);
     let gap = gap.filter(|gap| *gap <= (MAX_BLOCK_BYTES + TRAILER_BYTES) as u64);
-    if gap.is_none_or(|gap| (gap > 0) != (properties.ranges > 0)) {
+    if gap.is_none_or(|gap| (gap > 0) != (facts.ranges > 0)) {
         let what = "the index partitions do not end where the range tombstones or the top index start";
         return Err(location(footer.top.offset).damaged(what));
     }
     let last = top.separator(top.len() - 1);
-    if *properties.largest < *last || properties.ranges == 0 && *properties.largest != *last {
+    if *facts.largest < *last || facts.ranges == 0 && *facts.largest != *last {
         return Err(
             properties_location.damaged("the largest key differs from the last separator of the index")
         );
     }
-    let (store, compression) = (properties.store, properties.compression);
-    let summary = SegmentSummary::new(&footer, properties, top.area().start, file_bytes);
+    let summary = SegmentSummary::new(&footer, facts, top.area().start, file_bytes);
     Ok((SegmentTail { footer, summary, store, compression }, top))
 }
 

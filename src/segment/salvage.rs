@@ -110,7 +110,7 @@ pub fn salvage(
         let (from, to) = (end.unwrap_or(0), len.saturating_sub(FOOTER_BYTES as u64));
         let read_to = found.iter().fold(from, |at, block| if block.offset == at { block.end() } else { at });
         let own = found.iter().find_map(|handle| salvager.properties(*handle));
-        let is_none = read_to == to || own.as_ref().is_some_and(|own| own.ranges == 0);
+        let is_none = read_to == to || own.as_ref().is_some_and(|own| own.facts.ranges == 0);
         let none = is_none.then(RangeTombstones::default);
         salvaged.properties = salvaged.properties.or(own);
         salvaged.ranges = salvaged.ranges.or(ranges).or(none);
@@ -209,9 +209,12 @@ impl Salvager<'_> {
         else {
             return SurvivingTail::default();
         };
-        let properties = self.properties(footer.properties).map(|of| of.numbered(footer.number));
+        let properties = self.properties(footer.properties).map(|of| {
+            let facts = of.facts.numbered(footer.number);
+            Properties { facts, ..of }
+        });
         let top = self.index(footer.top, Indexed::Partitions);
-        let none = properties.as_ref().is_some_and(|of| of.ranges == 0).then(RangeTombstones::default);
+        let none = properties.as_ref().is_some_and(|of| of.facts.ranges == 0).then(RangeTombstones::default);
         let ranges = none.or_else(|| match ranges_handle(&footer, top.as_ref()?) {
             BlockHandle { len: 0, .. } => Some(RangeTombstones::default()),
             handle => self.ranges(handle),

@@ -3,9 +3,9 @@
 use super::block::Rows;
 use super::block_builder::BlockBuilder;
 use super::damaged_blocks::DamagedBlocks;
+use super::facts::FactsBuilder;
 use super::format::{BlockHandle, Footer};
 use super::index::Index;
-use super::properties::PropertiesBuilder;
 use super::read_ahead::{READ_BYTES, ReadAhead};
 use super::reader::{Segment, read_tail};
 use super::summary::SegmentSummary;
@@ -54,7 +54,7 @@ impl Segment {
             window: ReadAhead::uncounted(),
             digest: Digest::default(),
             offset: Some(0),
-            found: PropertiesBuilder::new(self.store(), self.compression()),
+            found: FactsBuilder::default(),
             last_key: Vec::new(),
             key: Vec::new(),
             last_separator: None,
@@ -84,7 +84,7 @@ struct Verifier<'a, 'b> {
     digest: Digest,
     /// Data blocks before this offset are checked; `None` if a damaged partition hides it.
     offset: Option<u64>,
-    found: PropertiesBuilder,
+    found: FactsBuilder,
     last_key: Vec<u8>,
     key: Vec<u8>,
     last_separator: Option<Vec<u8>>,

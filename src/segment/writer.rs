@@ -3,13 +3,14 @@
 use super::appender::SegmentAppender;
 use super::block_builder::{BlockBuilder, fingerprint};
 use super::compress::Compressor;
+use super::facts::FactsBuilder;
 use super::format::{
     BlockHandle, Compression, FOOTER_BYTES, Footer, MAX_BLOCK_BYTES, TRAILER_BYTES, WRITES, block_crc,
     put_ranges, put_type,
 };
 use super::index::{IndexBuilder, PARTITION_BYTES, separator};
 use super::packing::Packing;
-use super::properties::{PropertiesBuilder, StoreIdentity};
+use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
 use crate::codec::Encode;
 use crate::error::{Error, Result};
@@ -58,7 +59,8 @@ impl UnnumberedSegment {
 
     /// The summary of the segment with that footer.
     pub fn numbered(&self, number: Seq) -> SegmentSummary {
-        SegmentSummary { min_seq: number, max_seq: number, ..self.summary.clone() }
+        let summary = self.summary.clone();
+        SegmentSummary { facts: summary.facts.numbered(number), ..summary }
     }
 }
 
@@ -67,6 +69,8 @@ impl UnnumberedSegment {
 pub struct SegmentWriter {
     appender: SegmentAppender,
     id: FileId,
+    store: StoreIdentity,
+    compression: Compression,
     /// Index partitions of small blocks are small.
     block_bytes: usize,
     block: BlockBuilder,
@@ -78,7 +82,7 @@ pub struct SegmentWriter {
     index: IndexBuilder,
     /// Finished index partitions with their last separators: about 1 % of the segment.
     partitions: Vec<(Vec<u8>, Vec<u8>)>,
-    properties: PropertiesBuilder,
+    facts: FactsBuilder,
     ranges: RangeTombstones,
 }
 
@@ -101,10 +105,12 @@ impl SegmentWriter {
             )));
         }
         let compressor = Compressor::new(compression)?;
-        let (properties, packing) = (PropertiesBuilder::new(store, compression), Packing::new(block_bytes));
+        let packing = Packing::new(block_bytes);
         Ok(SegmentWriter {
             appender: SegmentAppender::new(fs.create(path)?),
             id,
+            store,
+            compression,
             block_bytes,
             block: BlockBuilder::default(),
             compressor,
@@ -113,7 +119,7 @@ impl SegmentWriter {
             last_key: Vec::new(),
             index: IndexBuilder::new(0),
             partitions: Vec::new(),
-            properties,
+            facts: FactsBuilder::default(),
             ranges: RangeTombstones::default(),
         })
     }
@@ -130,16 +136,16 @@ impl SegmentWriter {
         if self.block.entries() > 0 && self.block.bytes_with(key, shared, seq, kind, value) > self.limit {
             self.end_block(Some(key))?;
         }
-        let hash = self.properties.store().hasher.hash(key);
+        let hash = self.store.hasher.hash(key);
         self.block.append(key, shared, fingerprint(hash), seq, kind, value);
-        self.properties.count(key, seq, kind, value.len());
+        self.facts.count(key, seq, kind, value.len());
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&key[shared..]);
         Ok(hash)
     }
 
     fn check(&self, key: &[u8], shared: usize, kind: EntryKind, value: &[u8]) -> Result<()> {
-        if self.properties.entries() > 0 && key.get(shared) <= self.last_key.get(shared) {
+        if self.entries() > 0 && key.get(shared) <= self.last_key.get(shared) {
             return Err(Error::key_out_of_order(key, &self.last_key));
         }
         if key.len() > MAX_KEY_BYTES {
@@ -156,7 +162,7 @@ impl SegmentWriter {
 
     /// Counts range tombstones that begin before the next entry. Others count as after the last entry.
     pub fn pass_ranges(&mut self, count: u64) {
-        self.properties.pass_ranges(count);
+        self.facts.pass_ranges(count);
     }
 
     /// Sets the range tombstones. A segment that has any also has an entry.
@@ -171,7 +177,7 @@ impl SegmentWriter {
 
     /// Number of entries so far.
     pub fn entries(&self) -> u64 {
-        self.properties.entries()
+        self.facts.entries()
     }
 
     /// Bytes of data so far: written, pending, and in the current block.
@@ -206,16 +212,16 @@ impl SegmentWriter {
         self.end_partition();
         let data_bytes = self.appender.offset();
         let top = self.write_index(data_bytes)?;
-        let counted = self.properties.clone().finish(&self.ranges, std::mem::take(&mut self.last_key));
-        let properties = {
-            let at = self.appender.offset();
-            counted.encode(self.appender.pending())?;
-            seal(&mut self.appender, self.id, at, Compression::None, 0)?
-        };
+        let facts = std::mem::take(&mut self.facts).finish(&self.ranges, std::mem::take(&mut self.last_key));
+        let properties = Properties { store: self.store, compression: self.compression, facts };
+        let at = self.appender.offset();
+        properties.encode(self.appender.pending())?;
+        let facts = properties.facts;
+        let properties = seal(&mut self.appender, self.id, at, Compression::None, 0)?;
         let (version, digest) = (WRITES, self.appender.digest()?);
         let footer = Footer { id: self.id, version, number: 0, top, properties, digest };
         let file_bytes = self.appender.offset() + FOOTER_BYTES as u64;
-        let summary = SegmentSummary::new(&footer, counted, data_bytes, file_bytes);
+        let summary = SegmentSummary::new(&footer, facts, data_bytes, file_bytes);
         Ok((footer, summary))
     }
 

@@ -96,9 +96,9 @@ pub fn manifest(bytes: &[u8]) -> Manifest {
                     fields.u8(); // level
                     fields.varint(); // format version
                     (0..8).for_each(|_| _ = fields.u8()); // digest
-                    (0..4).for_each(|_| _ = fields.varint()); // entries, tombstones, longest streak, ranges
+                    (0..2).for_each(|_| _ = fields.varint()); // lengths
                     added.push((id, (fields.bytes(), fields.last_key())));
-                    (0..5).for_each(|_| _ = fields.varint()); // sequence numbers, lengths
+                    (0..fields.u8()).for_each(|_| _ = fields.varint()); // counts, sequence numbers
                 }
                 3 => found.log_floor = fields.varint(),
                 4 => _ = fields.varint(),

@@ -200,7 +200,7 @@ fn i5_bounds_that_the_manifest_has_wrong_are_damage_to_their_segment() {
     let (_dir, path) = store_of(&[(1, &[("a", "1"), ("b", "2")]), (1, &[("c", "3"), ("d", "4")])]);
     let mut state = read_state(&RealFs, &path).unwrap();
     let first = state.segments.values_mut().next().unwrap();
-    (first.summary.smallest, first.summary.largest) = (b"x".to_vec(), b"y".to_vec().into());
+    (first.summary.facts.smallest, first.summary.facts.largest) = (b"x".to_vec(), b"y".to_vec().into());
     let id = first.id;
     Manifest::create(Arc::new(RealFs), &path, &state).unwrap();
     compaction_names(&path, &id.file_name(FileKind::Segment));
@@ -213,14 +213,14 @@ fn verify_finds_and_repair_mends_what_a_manifest_has_wrong() {
     let sound = read_state(&RealFs, &path).unwrap();
     let wrong: [fn(&mut SegmentSummary); 9] = [
         |summary| summary.version -= 1,
-        |summary| summary.smallest = b"b".to_vec(),
-        |summary| summary.largest = b"a".to_vec().into(),
-        |summary| summary.entries += 1,
-        |summary| summary.tombstones += 1,
-        |summary| summary.min_seq -= 1,
-        |summary| summary.max_seq += 1,
+        |summary| summary.facts.smallest = b"b".to_vec(),
+        |summary| summary.facts.largest = b"a".to_vec().into(),
+        |summary| summary.facts.entries += 1,
+        |summary| summary.facts.tombstones += 1,
+        |summary| summary.facts.min_seq -= 1,
+        |summary| summary.facts.max_seq += 1,
         |summary| summary.data_bytes -= 1,
-        |summary| summary.raw_bytes += 1,
+        |summary| summary.facts.raw_bytes += 1,
     ];
     for (field, change) in wrong.into_iter().enumerate() {
         let mut state = sound.clone();

@@ -143,18 +143,15 @@ impl SpanMaxima {
 mod tests {
     use super::*;
     use crate::id::FileId;
-    use crate::segment::SegmentSummary;
+    use crate::segment::{Facts, SegmentSummary};
     use proptest::prelude::*;
 
     fn meta(id: u64, keys: [u8; 2], seqs: [u64; 2]) -> SegmentMeta {
         let (smallest, largest) = (vec![keys[0]], vec![keys[1]].into());
-        let (entries, tombstones, longest_streak, ranges, file_bytes, data_bytes, raw_bytes) =
-            (1, 0, 0, 0, 1000, 1, 1);
-        let (id, version, digest, min_seq, max_seq) = (FileId(id), 0, 0, seqs[0], seqs[1]);
-        #[rustfmt::skip]
-        let summary = SegmentSummary {
-            id, version, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
-        };
+        let [min_seq, max_seq] = seqs;
+        let facts = Facts { smallest, largest, min_seq, max_seq, entries: 1, ..Facts::default() };
+        let (id, version, digest, file_bytes, data_bytes) = (FileId(id), 0, 0, 1000, 1);
+        let summary = SegmentSummary { id, version, digest, file_bytes, data_bytes, facts };
         SegmentMeta { place: Place::Level(9), summary }
     }
 
@@ -204,7 +201,7 @@ mod tests {
             let one = meta(1, [1, 1], [1, 1]);
             let many = (0..count).map(|n| {
                 let mut meta = one.clone();
-                (meta.summary.smallest, meta.summary.largest) =
+                (meta.summary.facts.smallest, meta.summary.facts.largest) =
                     (n.to_be_bytes().to_vec(), n.to_be_bytes().to_vec().into());
                 meta
             });

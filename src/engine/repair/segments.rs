@@ -128,8 +128,9 @@ impl Repair<'_> {
         })?;
         let lost_ranges = salvaged.ranges.is_none() && known.is_none_or(|meta| meta.ranges > 0);
         if let Some(ranges) = salvaged.ranges.filter(|ranges| !ranges.is_empty()) {
-            let largest =
-                known.map(|meta| &meta.largest).or(salvaged.properties.as_ref().map(|own| &own.largest));
+            let largest = known
+                .map(|meta| &meta.largest)
+                .or(salvaged.properties.as_ref().map(|own| &own.facts.largest));
             self.rescue_ranges(&mut writer, new_id, store, ranges, largest)?;
         }
         let summary = writer.map(SegmentWriter::finish).transpose()?;
@@ -147,7 +148,7 @@ impl Repair<'_> {
         }
         let ends = match (known, salvaged.properties) {
             (Some(meta), _) => Some((meta.smallest.clone(), meta.largest.clone())),
-            (None, own) => own.map(|own| (own.smallest, own.largest)),
+            (None, own) => own.map(|own| (own.facts.smallest, own.facts.largest)),
         };
         self.report.rows_salvaged += summary.as_ref().map_or(0, |summary| summary.entries);
         for gap in salvaged.gaps {

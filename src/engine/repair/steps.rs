@@ -189,7 +189,7 @@ impl Repair<'_> {
             self.files(FileKind::Segment).into_iter().filter(|id| !state.segments.contains_key(id));
         unnamed.any(|id| {
             let properties = self.properties(id);
-            properties.is_none_or(|own| own.store == state.header && own.max_seq > state.last_seq)
+            properties.is_none_or(|own| own.store == state.header && own.facts.max_seq > state.last_seq)
         })
     }
 }

@@ -22,10 +22,10 @@ fn sums_over_segments_that_would_overflow_are_refused() {
     };
     assert!(read(&with(|_| ())).is_ok());
     let changes: [fn(&mut SegmentSummary); 4] = [
-        |of| of.entries = u64::MAX / 2,
-        |of| of.ranges = u64::MAX,
+        |of| of.facts.entries = u64::MAX / 2,
+        |of| of.facts.ranges = u64::MAX,
         |of| of.file_bytes = 1 << 62,
-        |of| of.raw_bytes = u64::MAX - 5,
+        |of| of.facts.raw_bytes = u64::MAX - 5,
     ];
     changes.iter().for_each(|change| assert!(is_corruption(&read(&with(*change)))));
 }

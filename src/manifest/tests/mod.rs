@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
-use crate::segment::{SegmentSummary, StoreIdentity};
+use crate::segment::{Facts, SegmentSummary, StoreIdentity};
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use proptest::prelude::*;
 use std::path::Path;
@@ -25,30 +25,32 @@ fn segment(id: u64) -> SegmentMeta {
         id: FileId(id),
         version: 5,
         digest: id.wrapping_mul(0x9e37_79b9_7f4a_7c15),
-        entries: 1000 * id,
-        tombstones: id,
-        longest_streak: id / 2,
-        ranges: id % 3,
-        smallest: format!("key {id}").into_bytes(),
-        largest: format!("key {id}{}", "\0".repeat(290)).into_bytes().into(),
-        min_seq: id,
-        max_seq: 2 * id,
         file_bytes: 4096,
         data_bytes: 4000,
-        raw_bytes: 9000,
+        facts: Facts {
+            smallest: format!("key {id}").into_bytes(),
+            largest: format!("key {id}{}", "\0".repeat(290)).into_bytes().into(),
+            entries: 1000 * id,
+            tombstones: id,
+            longest_streak: id / 2,
+            ranges: id % 3,
+            min_seq: id,
+            max_seq: 2 * id,
+            raw_bytes: 9000,
+        },
     };
     SegmentMeta { place: Place::Level((id % 7) as u8), summary }
 }
 
 fn segment_to(largest: &[u8], id: u64) -> SegmentMeta {
     let mut meta = segment(id);
-    meta.summary.largest = largest.to_vec().into();
+    meta.summary.facts.largest = largest.to_vec().into();
     meta
 }
 
 fn segment_of(max_seq: u64, level: u8) -> SegmentMeta {
     let mut meta = SegmentMeta { place: Place::Level(level), ..segment(1) };
-    meta.summary.max_seq = max_seq;
+    meta.summary.facts.max_seq = max_seq;
     meta
 }
 
@@ -310,8 +312,8 @@ fn i5_a_failed_write_or_sync_is_reported_and_not_retried() {
 }
 
 fn any_segment() -> impl Strategy<Value = SegmentMeta> {
-    (any::<[u64; 5]>(), any::<[u64; 2]>(), any::<[u32; 2]>(), any::<[Vec<u8>; 2]>(), 0..7u8).prop_map(
-        |([id, digest, file_bytes, data_bytes, raw_bytes], mut seqs, [entries, deleted], mut keys, level)| {
+    (any::<[u64; 4]>(), any::<[u64; 2]>(), any::<[u32; 2]>(), any::<[Vec<u8>; 2]>(), 0..7u8).prop_map(
+        |([id, digest, file_bytes, data_bytes], mut seqs, [entries, deleted], mut keys, level)| {
             seqs = seqs.map(|seq| seq >> 1);
             seqs.sort();
             keys.sort();
@@ -320,17 +322,19 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
                 id: file_id(id),
                 version: digest as u32,
                 digest,
-                entries: u64::from(entries) + u64::from(deleted),
-                tombstones: u64::from(deleted),
-                longest_streak: u64::from(deleted) / 3 + digest / 2,
-                ranges: digest,
-                smallest,
-                largest: largest.into(),
-                min_seq: seqs[0],
-                max_seq: seqs[1],
                 file_bytes: file_bytes.max(data_bytes),
                 data_bytes: file_bytes.min(data_bytes),
-                raw_bytes,
+                facts: Facts {
+                    smallest,
+                    largest: largest.into(),
+                    entries: u64::from(entries) + u64::from(deleted) + 1,
+                    tombstones: u64::from(deleted),
+                    longest_streak: u64::from(deleted) / 3 + digest / 2,
+                    ranges: digest,
+                    min_seq: seqs[0],
+                    max_seq: seqs[1],
+                    ..segment(1).summary.facts
+                },
             };
             SegmentMeta { place: place_of(level), summary }
         },

@@ -33,24 +33,17 @@ fn extreme() -> impl Strategy<Value = u64> + Clone {
 }
 
 fn extreme_segment() -> impl Strategy<Value = SegmentMeta> {
-    let numbers = prop::collection::vec(extreme(), 11);
-    (numbers, any::<[bool; 2]>(), any::<u8>()).prop_map(|(n, keys, level)| {
+    let facts = prop::collection::vec(extreme(), Facts::NUMBERS);
+    let numbers = prop::collection::vec(extreme(), 4);
+    (numbers, facts, any::<[bool; 2]>(), any::<u8>()).prop_map(|(n, facts, keys, level)| {
         let [smallest, largest] = keys.map(|long| vec![0xff; if long { 3 } else { 0 }]);
         let summary = SegmentSummary {
             id: FileId(n[0]),
             version: n[1] as u32,
             digest: n[1],
-            entries: n[2],
-            tombstones: n[3],
-            longest_streak: n[4],
-            ranges: n[5],
-            smallest,
-            largest: largest.into(),
-            min_seq: n[6],
-            max_seq: n[7],
-            file_bytes: n[8],
-            data_bytes: n[9],
-            raw_bytes: n[10],
+            file_bytes: n[2],
+            data_bytes: n[3],
+            facts: Facts::new(smallest, largest.into(), facts.try_into().unwrap()),
         };
         SegmentMeta { place: place_of(if level < 128 { level % 8 } else { level }), summary }
     })

@@ -183,21 +183,14 @@ impl<'a> Dump<'a> {
     }
 
     fn properties(&mut self) {
-        let sums = [
-            "entries",
-            "tombstones",
-            "longest streak",
-            "ranges",
-            "smallest seq",
-            "largest seq",
-            "raw bytes",
-            "store id",
-        ];
-        sums.iter().for_each(|name| self.u64(name));
+        ["mark", "store id"].iter().for_each(|name| self.u64(name));
         self.take(1, "hash code: siphash-1-3");
         self.take(16, "hash key");
         ["compression", "smallest key"].iter().for_each(|name| self.bytes(name));
         self.varints(["largest key: 1 + length, or 0 for the last key of all:"]);
+        self.varints(["count"]);
+        self.varints(["entries", "tombstones", "longest streak", "ranges"]);
+        self.varints(["smallest seq", "largest seq", "raw bytes"]);
     }
 
     fn footer(&mut self) {

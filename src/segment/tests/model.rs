@@ -109,7 +109,7 @@ fn summary_counts_what_was_written() {
         let index_bytes = index_bytes(segment);
         assert!(summary.data_bytes + index_bytes < summary.file_bytes);
         assert!(index_bytes > 0 && index_bytes < summary.data_bytes / 2);
-        assert_eq!((segment.store(), segment.compression(), segment.id()), (STORE, compression, ID));
+        assert_eq!((segment.store(), segment.tail.compression, segment.id()), (STORE, compression, ID));
         assert!(compression == Compression::None || summary.data_bytes < summary.raw_bytes * 3 / 4);
     }
 }

@@ -2,7 +2,7 @@
 
 use super::damage::forge;
 use super::*;
-use crate::segment::properties::PropertiesBuilder;
+use crate::segment::facts::FactsBuilder;
 use format::{BlockHandle, Location, TRAILER_BYTES};
 
 /// The error for one changed byte of a block, under the right checksum. Reading ends at the first error.
@@ -29,7 +29,7 @@ fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
     let data = segment.partition(0, true).unwrap().handle(0);
     let (top, properties) = (segment.tail.footer.top, segment.tail.footer.properties);
     let type_of = |block: BlockHandle| block.end() as usize - TRAILER_BYTES;
-    let (entry_kinds, hash) = (data.offset as usize + 19, properties.offset as usize + 64);
+    let (entry_kinds, hash) = (data.offset as usize + 19, properties.offset as usize + 16);
     let name = hash + 1 + 16 + 1;
     assert_eq!((&sound[name..name + 4], sound[hash]), (&b"none"[..], 4), "the test knows the offsets");
     let cases = [
@@ -64,9 +64,11 @@ fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
 /// What may come after the last property that this version knows. Code 0 belongs to no version.
 #[test]
 fn i14_a_property_of_a_newer_version_is_named_and_is_no_damage() {
-    let mut counted = PropertiesBuilder::new(STORE, Compression::None);
+    let mut counted = FactsBuilder::default();
     counted.count(b"a", 1, EntryKind::Put, 1);
-    let (properties, mut bytes) = (counted.finish(&RangeTombstones::default(), b"a".to_vec()), Vec::new());
+    let facts = counted.finish(&RangeTombstones::default(), b"a".to_vec());
+    let (properties, mut bytes) =
+        (Properties { store: STORE, compression: Compression::None, facts }, Vec::new());
     properties.encode(&mut bytes).unwrap();
     let location = Location { path: Path::new("s"), id: ID, offset: 9 };
     let with = |more: &[u8]| Properties::decode(location, &[&bytes[..], more].concat());

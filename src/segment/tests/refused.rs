@@ -14,23 +14,12 @@ fn extreme() -> impl Strategy<Value = u64> {
 proptest! {
     #[test]
     fn i6_properties_that_a_reader_refuses_are_not_written(
-        n in prop::collection::vec(extreme(), 7),
+        numbers in prop::collection::vec(extreme(), Facts::NUMBERS),
         keys: [bool; 2],
     ) {
         let [smallest, largest] = keys.map(|long| vec![0xff; if long { 3 } else { 0 }]);
-        let properties = Properties {
-            entries: n[0],
-            tombstones: n[1],
-            longest_streak: n[2],
-            ranges: n[3],
-            min_seq: n[4],
-            max_seq: n[5],
-            raw_bytes: n[6],
-            store: STORE,
-            compression: Compression::None,
-            smallest,
-            largest: largest.into(),
-        };
+        let facts = Facts::new(smallest, largest.into(), numbers.try_into().unwrap());
+        let properties = Properties { store: STORE, compression: Compression::None, facts };
         let mut bytes = Vec::new();
         match properties.encode(&mut bytes) {
             Ok(()) => {

@@ -6,7 +6,7 @@ use crate::id::FileId;
 use crate::live::hull;
 use crate::manifest::{Place, SegmentMeta};
 use crate::segment::format::WRITES;
-use crate::segment::{OpenFiles, SegmentFile, SegmentSummary};
+use crate::segment::{Facts, OpenFiles, SegmentFile, SegmentSummary};
 use crate::support::SimFs;
 use proptest::prelude::*;
 use std::path::Path;
@@ -34,13 +34,13 @@ impl Maker {
         let longest_streak = if dense { TOMBSTONE_STREAK as u64 } else { 0 };
         let tombstones = if self.rng.bool() { longest_streak } else { longest_streak + self.rng.u64(..2) };
         let (smallest, largest) = (keys[0].to_be_bytes().to_vec(), keys[1].to_be_bytes().to_vec().into());
-        let (version, digest, entries, ranges, file_bytes) =
-            (WRITES, 0, 1 << 20, 0, self.rng.u64(1000..5000));
-        let (min_seq, max_seq, data_bytes, raw_bytes) = (id.0, id.0, 1, 1);
+        let (version, digest, file_bytes, data_bytes) = (WRITES, 0, self.rng.u64(1000..5000), 1);
+        let (entries, min_seq, max_seq) = (1 << 20, id.0, id.0);
         #[rustfmt::skip]
-        let summary = SegmentSummary {
-            id, version, digest, entries, tombstones, longest_streak, ranges, smallest, largest, min_seq, max_seq, file_bytes, data_bytes, raw_bytes,
+        let facts = Facts {
+            smallest, largest, entries, tombstones, longest_streak, min_seq, max_seq, ..Facts::default()
         };
+        let summary = SegmentSummary { id, version, digest, file_bytes, data_bytes, facts };
         let file = Arc::new(SegmentFile::new(Arc::clone(&self.files), id, digest));
         LiveSegment {
             meta: Arc::new(SegmentMeta { place: Place::Level(level), summary }),

@@ -1,0 +1,200 @@
+//! What a segment holds: the facts that are counted while it is written. Its properties block has them, and
+//! the manifest repeats them.
+//!
+//! ```text
+//! facts := smallest key bytes  largest key  count u8  number varint*count
+//!
+//! bytes       := length varint, then the bytes
+//! largest key := 0, or varint 1 + length, then the bytes
+//! numbers     :  entries, tombstones, longest streak, ranges, smallest seq, largest seq, raw bytes
+//! ```
+//!
+//! - *smallest key*, *largest key*: of an entry or a deleted range. The largest key is the end of the last
+//!   range, unless no key is between that and the last entry. 0 stands for the last key of all, 64 KiB of
+//!   0xff, where a range without an end ends.
+//! - *count*: 7. A new fact comes last and raises the versions of segments and manifests, so that earlier
+//!   builds name them. In a file of an earlier version it is missing, and reads as 0.
+//! - *entries*: includes tombstones.
+//! - *longest streak*: the number of tombstones (of keys and ranges) in the longest streak without a put in
+//!   between. A range counts where it begins, or at the end of a salvaged segment.
+//! - *ranges*: the number of ranges that the range tombstones delete.
+//! - *smallest seq*, *largest seq*: sequence numbers, those of range tombstones included.
+//! - *raw bytes*: the sum of key and value lengths.
+//!
+//! Invalid: no entries, more tombstones than entries, a streak longer than the tombstones and ranges
+//! together, a smallest key or sequence number above the largest, a key over 64 KiB, a sequence number above
+//! 2⁶³ - 1, a count above 7.
+
+use crate::codec::{Decoder, Encode};
+use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_SEQ, Seq};
+use crate::ranges::{RangeTombstones, last_key, put_last_key, successor, take_last_key};
+use bytes::Bytes;
+
+/// What a segment holds.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// The smallest key of an entry or a deleted range.
+    pub smallest: Vec<u8>,
+    /// The largest one. The end of a deleted range counts, although it is not deleted itself. Segments whose
+    /// ranges have no end share the memory of the last key of all.
+    pub largest: Bytes,
+    /// Number of entries, tombstones included; never 0.
+    pub entries: u64,
+    /// Number of tombstones.
+    pub tombstones: u64,
+    /// Length of the longest streak of tombstones, of keys and ranges, without a put in between.
+    pub longest_streak: u64,
+    /// Number of ranges that range tombstones delete.
+    pub ranges: u64,
+    /// The smallest sequence number.
+    pub min_seq: Seq,
+    /// The largest sequence number.
+    pub max_seq: Seq,
+    /// Length of keys and values before compression, in bytes.
+    pub raw_bytes: u64,
+}
+
+impl Facts {
+    /// How many numbers an encoding has.
+    pub const NUMBERS: usize = 7;
+    /// No encoding is longer: two keys with their lengths, and numbers of 10 bytes.
+    pub const BYTES_MAX: usize = 2 * (3 + MAX_KEY_BYTES) + 1 + 10 * Self::NUMBERS;
+
+    /// Appends the encoding. [`decode`](Self::decode) refuses that of facts that are not
+    /// [sound](Self::is_sound).
+    pub fn encode(&self, out: &mut Vec<u8>) {
+        let Facts { entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, .. } = *self;
+        let numbers: [u64; Self::NUMBERS] =
+            [entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes];
+        out.put_bytes(&self.smallest);
+        put_last_key(out, &self.largest);
+        out.put_u8(Self::NUMBERS as u8);
+        numbers.iter().for_each(|&number| out.put_varint(number));
+    }
+
+    /// Decodes the next facts; `None` if they are cut short or not [sound](Self::is_sound).
+    pub fn decode(fields: &mut Decoder<'_>) -> Option<Self> {
+        let (smallest, largest) = (fields.bytes()?.to_vec(), take_last_key(fields)?);
+        let mut numbers = [0; Self::NUMBERS];
+        for number in numbers.get_mut(..fields.u8()?.into())? {
+            *number = fields.varint()?;
+        }
+        Some(Self::new(smallest, largest, numbers)).filter(Self::is_sound)
+    }
+
+    /// The facts with these numbers, in the order of the encoding.
+    #[rustfmt::skip]
+    pub fn new(smallest: Vec<u8>, largest: Bytes, numbers: [u64; Self::NUMBERS]) -> Self {
+        let [entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes] = numbers;
+        Facts { smallest, largest, entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes }
+    }
+
+    /// Whether they do not contradict each other.
+    pub fn is_sound(&self) -> bool {
+        self.entries > 0
+            && self.tombstones <= self.entries
+            && self.longest_streak <= self.tombstones.saturating_add(self.ranges)
+            && self.min_seq <= self.max_seq
+            && self.max_seq <= MAX_SEQ
+            && *self.smallest <= *self.largest
+            && self.smallest.len().max(self.largest.len()) <= MAX_KEY_BYTES
+    }
+
+    /// Whether there are tombstones, of keys or ranges.
+    pub fn has_tombstones(&self) -> bool {
+        self.tombstones > 0 || self.ranges > 0
+    }
+
+    /// With the sequence number of all rows, if the footer has it; otherwise that is 0.
+    pub fn numbered(self, number: Seq) -> Self {
+        let [min_seq, max_seq] = [self.min_seq, self.max_seq].map(|seq| seq.saturating_add(number));
+        Facts { min_seq, max_seq, ..self }
+    }
+}
+
+/// Counts entries and range tombstones, in the order of a segment.
+#[derive(Debug, Clone)]
+pub struct FactsBuilder {
+    counted: Facts,
+    /// Tombstones since the last put, of keys and ranges.
+    streak: u64,
+}
+
+impl Default for FactsBuilder {
+    fn default() -> Self {
+        FactsBuilder { counted: Facts { min_seq: Seq::MAX, ..Facts::default() }, streak: 0 }
+    }
+}
+
+impl FactsBuilder {
+    /// Number of entries so far.
+    pub fn entries(&self) -> u64 {
+        self.counted.entries
+    }
+
+    /// Counts the next entry.
+    #[inline]
+    pub fn count(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value_len: usize) {
+        let of = &mut self.counted;
+        if of.entries == 0 {
+            of.smallest = key.to_vec();
+        }
+        of.entries += 1;
+        if kind == EntryKind::Tombstone {
+            of.tombstones += 1;
+            self.streak += 1;
+            of.longest_streak = of.longest_streak.max(self.streak);
+        } else {
+            self.streak = 0;
+        }
+        of.min_seq = of.min_seq.min(seq);
+        of.max_seq = of.max_seq.max(seq);
+        of.raw_bytes += (key.len() + value_len) as u64;
+    }
+
+    /// Counts ranges that begin before the next entry. [`finish`](Self::finish) counts all others as if they
+    /// came after the last entry.
+    pub fn pass_ranges(&mut self, count: u64) {
+        self.counted.ranges += count;
+        self.streak += count;
+        self.counted.longest_streak = self.counted.longest_streak.max(self.streak);
+    }
+
+    /// Counts the range tombstones. `last_of_entries` is the key of the last entry.
+    pub fn finish(mut self, ranges: &RangeTombstones, last_of_entries: Vec<u8>) -> Facts {
+        let count = ranges.len() as u64;
+        self.pass_ranges(count.saturating_sub(self.counted.ranges));
+        let mut of = Facts { ranges: count, largest: last_of_entries.into(), ..self.counted };
+        let Some((oldest, newest)) = ranges.seqs() else { return of };
+        (of.min_seq, of.max_seq) = (of.min_seq.min(oldest), of.max_seq.max(newest));
+        if ranges.start() < &*of.smallest {
+            of.smallest = ranges.start().to_vec();
+        }
+        match ranges.end() {
+            None => of.largest = last_key(),
+            Some(end) if successor(&of.largest).is_none_or(|next| *end <= *next) => {}
+            Some(end) => of.largest = Bytes::copy_from_slice(end),
+        }
+        of
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn i14_a_fact_that_an_earlier_version_lacked_reads_as_0() {
+        let facts = Facts { entries: 1, max_seq: 2, raw_bytes: 3, ..Facts::default() };
+        let mut bytes = Vec::new();
+        facts.encode(&mut bytes);
+        let decode = |count: usize| {
+            let numbers = [1, 0, 0, 0, 0, 2, 3, 4].into_iter().take(count);
+            let bytes: Vec<u8> = [0, 1, count as u8].into_iter().chain(numbers).collect();
+            (Facts::decode(&mut Decoder::new(&bytes)), bytes)
+        };
+        assert_eq!(decode(Facts::NUMBERS), (Some(facts.clone()), bytes));
+        assert_eq!(decode(Facts::NUMBERS - 1).0, Some(Facts { raw_bytes: 0, ..facts }));
+        assert_eq!(decode(Facts::NUMBERS + 1).0, None);
+    }
+}
