@@ -2,13 +2,13 @@
 
 use crate::engine::backoff::TaskKind;
 use crate::engine::control::Control;
-use crate::engine::metrics::add;
 use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
 use crate::remedy::{Remedy, is_full};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// The kind of work that a caller waits for, and how many attempts at it failed before.
@@ -47,9 +47,9 @@ impl Shared {
 
     pub fn count_shortage(&self, error: &Error) {
         if error.is_out_of_descriptors() {
-            add(&self.storage.metrics.descriptor_waits, 1);
+            self.storage.metrics.descriptor_waits.fetch_add(1, Relaxed);
         } else if matches!(error, Error::Io { source, .. } if is_full(source)) {
-            add(&self.storage.metrics.shortages, 1);
+            self.storage.metrics.shortages.fetch_add(1, Relaxed);
         }
     }
 

@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub storage: Storage,
     pub control: ShortLock<Control>,
     view: ArcSwap<View>,
-    current: CurrentView,
+    pub current: CurrentView,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
     /// Signals background threads that there may be work.
@@ -74,12 +74,6 @@ impl Shared {
     /// The view that readers see now.
     pub fn current_view(&self) -> Arc<View> {
         self.view.load_full()
-    }
-
-    /// What tells the current view from all others.
-    #[inline(always)]
-    pub fn current(&self) -> &CurrentView {
-        &self.current
     }
 
     /// The number of the current view.
