@@ -1,5 +1,5 @@
 //! The filters of a [`View`](crate::engine::read::view::View), which say where a key may be: all that a
-//! missing key needs.
+//! missing key needs. Their answers are counted by level.
 //!
 //! The loops over the runs call only the probes, so the CPU waits for several filter lines at once.
 
@@ -304,7 +304,7 @@ impl FilterCounters<'_> {
     #[inline]
     pub fn denials(&self, counts: LevelCounts) {
         let denials = LevelCounts::from_bits(self.shard.denials.load(Relaxed)) + counts;
-        if self.is_alone() && !denials.is_full() {
+        if self.is_alone && !denials.is_full() {
             self.shard.denials.store(denials.to_bits(), Relaxed)
         } else {
             self.spread_denials(counts)
@@ -314,7 +314,7 @@ impl FilterCounters<'_> {
     /// Moves the denials into the counters of their levels. A shared shard keeps none.
     #[cold]
     fn spread_denials(&self, counts: LevelCounts) {
-        let before = if self.is_alone() { self.shard.denials.swap(0, Relaxed) } else { 0 };
+        let before = if self.is_alone { self.shard.denials.swap(0, Relaxed) } else { 0 };
         let counts = counts + LevelCounts::from_bits(before);
         for level in 0..LEVELS {
             self.count(&self.shard.probes, level, counts.of(level));
