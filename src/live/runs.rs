@@ -273,13 +273,13 @@ impl SharedPrefix {
 pub struct LevelCounts(u64);
 
 /// Bits of a count. The highest is set when the count is full.
-const BITS: usize = u64::BITS as usize / LEVELS;
+const COUNT_BITS: usize = u64::BITS as usize / LEVELS;
 
 /// The highest bit of each count.
-const FULL: u64 = {
+const FULL_COUNTS: u64 = {
     let (mut full, mut level) = (0, 0);
     while level < LEVELS {
-        full |= 1 << (BITS * level + BITS - 1);
+        full |= 1 << (COUNT_BITS * level + COUNT_BITS - 1);
         level += 1;
     }
     full
@@ -287,22 +287,22 @@ const FULL: u64 = {
 
 impl LevelCounts {
     /// The largest count that is not full. Counts that are not full can be added.
-    pub const MAX: usize = (1 << (BITS - 1)) - 1;
+    pub const MAX: usize = (1 << (COUNT_BITS - 1)) - 1;
 
     /// 1 for this level, 0 for the others.
     pub const fn one(level: usize) -> Self {
-        LevelCounts(1 << (BITS * level))
+        LevelCounts(1 << (COUNT_BITS * level))
     }
 
     /// The count of a level.
     pub const fn of(self, level: usize) -> u64 {
-        self.0 >> (BITS * level) & ((1 << BITS) - 1)
+        self.0 >> (COUNT_BITS * level) & ((1 << COUNT_BITS) - 1)
     }
 
     /// Whether a count has exceeded [`MAX`](Self::MAX).
     #[inline]
     pub const fn is_full(self) -> bool {
-        self.0 & FULL != 0
+        self.0 & FULL_COUNTS != 0
     }
 
     /// All counts, to store them in an atomic.
