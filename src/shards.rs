@@ -20,7 +20,8 @@ pub(crate) struct Shards<S>(Box<[S]>);
 /// The calling thread's shard.
 pub(crate) struct OwnShard<'s, S> {
     pub shard: &'s S,
-    is_alone: bool,
+    /// Whether no other thread uses the shard.
+    pub is_alone: bool,
 }
 
 impl<S> Clone for OwnShard<'_, S> {
@@ -52,12 +53,6 @@ impl<S> Shards<S> {
 }
 
 impl<S> OwnShard<'_, S> {
-    /// Whether no other thread uses the shard.
-    #[inline]
-    pub fn is_alone(&self) -> bool {
-        self.is_alone
-    }
-
     /// Adds to one of the shard's counters.
     #[inline]
     pub fn add(&self, counter: &AtomicU64, n: u64) {

@@ -1,7 +1,8 @@
 //! The statistics of a store.
 
 use crate::engine::Engine;
-use crate::engine::metrics::{FilterSums, WriteStall};
+use crate::engine::metrics::WriteStall;
+use crate::engine::read::route::FilterSums;
 use crate::hash::KeyHash;
 use crate::live::{LiveSegment, Segments};
 use crate::sidecar::Facts;
@@ -177,7 +178,7 @@ impl Stats {
         let (view, storage) = (engine.shared.current_view(), &engine.shared.storage);
         let metrics = &storage.metrics;
         let get = |counter: &AtomicU64| counter.load(Relaxed);
-        let FilterSums { probes, maybes, false_positives } = metrics.filter_sums();
+        let FilterSums { probes, maybes, false_positives } = FilterSums::of(&metrics.filters);
         let levels = view.live.levels().iter().take(view.live.deepest() + 1).enumerate();
         let levels: Vec<LevelStats> = levels
             .map(|(number, level)| {

@@ -2,13 +2,12 @@
 
 use crate::engine::backoff::TaskKind;
 use crate::engine::control::Control;
-use crate::engine::metrics::add;
 use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
 use crate::remedy::{Remedy, is_full};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// The kind of work that a caller waits for, and how many attempts at it failed before.
@@ -47,9 +46,9 @@ impl Shared {
 
     pub fn count_shortage(&self, error: &Error) {
         if error.is_out_of_descriptors() {
-            add(&self.storage.metrics.descriptor_waits, 1);
+            self.storage.metrics.descriptor_waits.fetch_add(1, Relaxed);
         } else if matches!(error, Error::Io { source, .. } if is_full(source)) {
-            add(&self.storage.metrics.shortages, 1);
+            self.storage.metrics.shortages.fetch_add(1, Relaxed);
         }
     }
 
@@ -93,42 +92,12 @@ impl Shared {
         retries.check_since(before)
     }
 
-    pub fn stop_writing(&self, cause: String) {
-        if !self.storage.process.is_current() {
-            return; // Nothing is written anyway, and a thread of the parent may have held the lock.
-        }
-        let cause: Arc<str> = cause.into();
-        if self.set_failure(Arc::clone(&cause)) {
-            tracing::error!(%cause, "store is read-only until it is reopened");
-        }
-        // A thread that has just checked for a failure must not miss the wake-up.
-        let _control = self.control.lock();
-        self.wake_all();
-    }
-
     /// Runs a part of a background thread. A panic makes the store read-only and wakes every waiter.
     pub fn guarded<T>(&self, part: impl FnOnce() -> T) -> Option<T> {
         let caught = catch_unwind(AssertUnwindSafe(part));
         caught
             .map_err(|panic| self.stop_writing(format!("a background thread panicked: {}", text_of(&*panic))))
             .ok()
-    }
-
-    /// Runs part of a write. A panic may leave the memtable without what the log has, so it makes the store
-    /// read-only.
-    pub fn poison_on_panic<T>(&self, part: impl FnOnce() -> T) -> T {
-        let armed = PoisonOnDrop(self);
-        let outcome = part();
-        std::mem::forget(armed);
-        outcome
-    }
-}
-
-struct PoisonOnDrop<'a>(&'a Shared);
-
-impl Drop for PoisonOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.stop_writing("a thread panicked during a write".into());
     }
 }
 

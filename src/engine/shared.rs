@@ -38,7 +38,7 @@ pub(crate) struct Shared {
     pub storage: Storage,
     pub control: ShortLock<Control>,
     view: ArcSwap<View>,
-    current: CurrentView,
+    pub current: CurrentView,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
     /// Signals background threads that there may be work.
@@ -74,12 +74,6 @@ impl Shared {
     /// The view that readers see now.
     pub fn current_view(&self) -> Arc<View> {
         self.view.load_full()
-    }
-
-    /// What tells the current view from all others.
-    #[inline(always)]
-    pub fn current(&self) -> &CurrentView {
-        &self.current
     }
 
     /// The number of the current view.
@@ -183,9 +177,27 @@ impl Shared {
         control.wait(&self.progress)
     }
 
-    /// Makes the store read-only for this cause. `false` if it already was.
-    pub fn set_failure(&self, cause: Arc<str>) -> bool {
-        self.failure.set(cause).is_ok()
+    /// Makes the store read-only for this cause, unless it is already.
+    pub fn stop_writing(&self, cause: String) {
+        if !self.storage.process.is_current() {
+            return; // Nothing is written anyway, and a thread of the parent may have held the lock.
+        }
+        let cause: Arc<str> = cause.into();
+        if self.failure.set(Arc::clone(&cause)).is_ok() {
+            tracing::error!(%cause, "store is read-only until it is reopened");
+        }
+        // A thread that has just checked for a failure must not miss the wake-up.
+        let _control = self.control.lock();
+        self.wake_all();
+    }
+
+    /// Runs part of a write. A panic may leave the memtable without what the log has, so it makes the store
+    /// read-only.
+    pub fn poison_on_panic<T>(&self, part: impl FnOnce() -> T) -> T {
+        let armed = PoisonOnDrop(self);
+        let outcome = part();
+        std::mem::forget(armed);
+        outcome
     }
 
     /// Whether the store takes no more writes after a failure.
@@ -228,5 +240,13 @@ impl Shared {
             };
         }
         Ok(true)
+    }
+}
+
+struct PoisonOnDrop<'a>(&'a Shared);
+
+impl Drop for PoisonOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.stop_writing("a thread panicked during a write".into());
     }
 }

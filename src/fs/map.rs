@@ -2,7 +2,7 @@
 //! with `unsafe` code.
 
 use super::file::ReadFile;
-use super::sigbus::{WatchedRange, zero_pages};
+use super::sigbus::{FAULTS, WatchedRange, zero_pages};
 use crate::error::{Error, IoOp, Result};
 use std::fmt;
 use std::fs::File;
@@ -10,7 +10,11 @@ use std::io;
 use std::ops::{Deref, Range};
 use std::slice;
 use std::sync::LazyLock;
-use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicUsize,
+    Ordering::{Acquire, Relaxed},
+    fence,
+};
 
 /// Size of a read, in bytes: large enough for the disk's full throughput.
 pub(crate) const READ_BYTES: usize = 4 << 20;
@@ -149,7 +153,7 @@ impl Map {
     /// *after* reading the bytes in question.
     #[inline]
     pub fn has_faulted(&self) -> bool {
-        self.watched.as_ref().is_some_and(WatchedRange::has_faulted)
+        self.watched.as_ref().is_some_and(|watched| any_fault() && watched.is_flagged())
     }
 
     /// Gives back the memory and the file while others may still read the bytes. From now on these are zeros,
@@ -180,6 +184,15 @@ impl Map {
             let _ = map.advise_range(memmap2::Advice::WillNeed, from, len);
         }
     }
+}
+
+/// Whether an access to any map of this crate has faulted before this call. If not,
+/// [`has_faulted`](Map::has_faulted) is false for each of them.
+#[inline]
+pub(crate) fn any_fault() -> bool {
+    // Keeps reads of the maps before the check. On the faulting thread, only the compiler could reorder them.
+    fence(Acquire);
+    FAULTS.load(Acquire) != 0
 }
 
 fn anonymous(bytes: usize) -> io::Result<memmap2::MmapMut> {

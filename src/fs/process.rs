@@ -12,6 +12,7 @@
 //!
 //! `vfork`, and `clone` with CLONE_VM, share the memory itself. The child must call exec or _exit (POSIX).
 
+use super::file::AppendFile;
 use crate::error::{Error, Result};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -88,6 +89,32 @@ fn wiped_word() -> Option<&'static AtomicU64> {
 extern "C" fn on_fork() {
     if let Some(word) = WORD.get() {
         word.store(0, Relaxed);
+    }
+}
+
+/// A file for appending. Refuses in a forked process: both processes would write at the same end.
+#[derive(Debug)]
+pub(crate) struct ProcessFile {
+    file: Box<dyn AppendFile>,
+    process: Process,
+}
+
+impl ProcessFile {
+    /// A file of this process.
+    pub fn new(file: Box<dyn AppendFile>, process: Process) -> Self {
+        ProcessFile { file, process }
+    }
+}
+
+impl AppendFile for ProcessFile {
+    fn append(&mut self, bytes: &[u8]) -> Result<()> {
+        self.process.check()?;
+        self.file.append(bytes)
+    }
+
+    fn sync(&mut self) -> Result<()> {
+        self.process.check()?;
+        self.file.sync()
     }
 }
 

@@ -5,8 +5,8 @@
 //! 2. The handler looks up the faulting address. If no map of ours has it, the previous handler gets the
 //!    signal.
 //! 3. Otherwise it sets the flag, *then* replaces the whole map with zero pages, and the thread continues.
-//! 4. Code that relies on mapped bytes calls [`WatchedRange::has_faulted`] *after* reading them. If it read a
-//!    zero page, it sees the flag.
+//! 4. Code that relies on mapped bytes calls [`Map::has_faulted`](super::Map::has_faulted) *after* reading
+//!    them. If it read a zero page, it sees the flag.
 //!
 //! A file truncated within a page raises no signal for that page: the kernel zeroes the rest of it. Only
 //! touching a later page does.
@@ -18,7 +18,7 @@ use crate::error::{Error, IoOp, Result};
 use libc::{c_int, c_void, siginfo_t};
 use std::mem::MaybeUninit;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 /// More than Linux's default limit on mappings (65,530, vm.max_map_count). The handler covers no more maps.
@@ -43,7 +43,7 @@ static TAKEN: [AtomicU64; SLOTS / WORD] = [const { AtomicU64::new(0) }; SLOTS / 
 /// A word of `TAKEN` before which few slots are free.
 static FREE_FROM: AtomicUsize = AtomicUsize::new(0);
 /// Faults in our maps since the process started.
-static FAULTS: AtomicUsize = AtomicUsize::new(0);
+pub(super) static FAULTS: AtomicUsize = AtomicUsize::new(0);
 /// The previous action; null until our handler is installed.
 static PREVIOUS: AtomicPtr<libc::sigaction> = AtomicPtr::new(ptr::null_mut());
 static INSTALLED: Mutex<bool> = Mutex::new(false);
@@ -92,15 +92,6 @@ pub(crate) fn sigbus_faults() -> Option<usize> {
     (!PREVIOUS.load(Ordering::Relaxed).is_null()).then(|| FAULTS.load(Ordering::Acquire))
 }
 
-/// Whether an access to any map of this crate has faulted before this call. If not,
-/// [`has_faulted`](WatchedRange::has_faulted) is false for each of them.
-#[inline]
-pub(crate) fn any_fault() -> bool {
-    // Keeps reads of the maps before the check. On the faulting thread, only the compiler could reorder them.
-    fence(Ordering::Acquire);
-    FAULTS.load(Ordering::Acquire) != 0
-}
-
 fn action(handler: libc::sighandler_t, flags: c_int) -> libc::sigaction {
     // SAFETY: a plain C structure for which all zeros is valid: no handler, no flags, an empty mask.
     let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
@@ -127,14 +118,9 @@ impl WatchedRange {
         Some(WatchedRange(slot))
     }
 
-    /// Whether an access to the map has faulted before this call.
-    #[inline]
-    pub fn has_faulted(&self) -> bool {
-        any_fault() && self.is_flagged()
-    }
-
+    /// Whether an access to the map has faulted.
     #[cold]
-    fn is_flagged(&self) -> bool {
+    pub fn is_flagged(&self) -> bool {
         FAULTED.get(self.0).is_some_and(|flag| flag.load(Ordering::Acquire))
     }
 }

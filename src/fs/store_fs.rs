@@ -2,8 +2,7 @@
 
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
-use super::process::Process;
-use super::process_file::ProcessFile;
+use super::process::{Process, ProcessFile};
 use super::traits::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 use crate::error::Result;
 use std::fmt::Debug;

@@ -4,7 +4,6 @@ use super::canonical::Canonical;
 use super::generation::STRIPES;
 use super::shared::Shared;
 use super::stored_hash::StoredHash;
-use crate::engine::metrics::add;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::sync::atomic::Ordering;
@@ -91,7 +90,7 @@ impl Guard {
     /// The errors of [`contains`](Self::contains) and [`insert`](Self::insert).
     pub fn confirm_absent(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         let hash = self.shared.hash(key.as_ref())?;
-        add(&self.shared.counters.false_positives, 1);
+        self.shared.counters.false_positives.fetch_add(1, Ordering::Relaxed);
         if self.shared.options.known_absent == 0 {
             return Ok(false);
         }

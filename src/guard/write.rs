@@ -9,10 +9,10 @@ use super::generation::STRIPES;
 use super::handle::Guard;
 use super::shared::Shared;
 use super::stored_hash::StoredHash;
-use crate::engine::metrics::add;
 use crate::error::Result;
 use crate::sync::{MutexGuard, lock};
 use std::collections::BTreeSet;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// How changes relate to a transaction of the database.
 #[derive(Clone, Copy)]
@@ -103,7 +103,7 @@ impl Shared {
         let done = live.apply(&certain, note, self.options.durability)?;
         let unknown =
             certain.iter().zip(&done).filter(|((_, kind), done)| *kind == ChangeKind::Remove && !**done);
-        add(&self.counters.unknown_removals, unknown.count() as u64);
+        self.counters.unknown_removals.fetch_add(unknown.count() as u64, Relaxed);
         let mut doubtful = changes.len() - certain.len();
         let mut in_flight = lock(&self.in_flight);
         if let Some(log) = &mut in_flight.change_log {
@@ -121,7 +121,7 @@ impl Shared {
         if let CommitPhase::Before(id) = phase {
             in_flight.open.insert(id, changes.to_vec());
         }
-        add(&self.counters.doubtful_removals, doubtful as u64);
+        self.counters.doubtful_removals.fetch_add(doubtful as u64, Relaxed);
         Ok(done)
     }
 

@@ -1,11 +1,12 @@
 //! Keys and values: order, sequence numbers, limits, and the shared value that reads return.
 
-mod value;
-
-pub use value::Value;
-
 use crate::error::{Error, Result};
+use bytes::Bytes;
 use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::ops::{Deref, Range};
+use std::sync::Arc;
 
 /// Largest key, in bytes. Keys are ordered bytewise. The empty key is valid.
 pub const MAX_KEY_BYTES: usize = 64 << 10;
@@ -55,6 +56,124 @@ pub struct Entry {
     pub kind: EntryKind,
     /// Empty for a tombstone.
     pub value: Value,
+}
+
+/// A value as returned by reads. Dereferences to `[u8]` and clones without copying. It shares the block or
+/// log record that it was read from, and keeps that in memory as long as it lives.
+#[derive(Clone)]
+pub struct Value(Shared);
+
+#[derive(Clone)]
+enum Shared {
+    /// Of a log record.
+    Bytes(Bytes),
+    /// A range of a block. The block's reference count and its bytes share one allocation and cache line.
+    Block(Arc<[u8]>, Range<u32>),
+}
+
+impl Value {
+    /// Wraps shared bytes.
+    pub fn new(bytes: Bytes) -> Self {
+        Value(Shared::Bytes(bytes))
+    }
+
+    /// A part of a block; empty if out of the block's range.
+    #[inline]
+    pub(crate) fn of_block(block: Arc<[u8]>, part: Range<usize>) -> Self {
+        Value(Shared::Block(block, part.start as u32..part.end as u32))
+    }
+
+    /// The shared bytes.
+    pub fn into_bytes(self) -> Bytes {
+        match self.0 {
+            Shared::Bytes(bytes) => bytes,
+            Shared::Block(..) => Bytes::from_owner(self),
+        }
+    }
+}
+
+impl Deref for Value {
+    type Target = [u8];
+    #[inline]
+    fn deref(&self) -> &[u8] {
+        match &self.0 {
+            Shared::Bytes(bytes) => bytes,
+            Shared::Block(block, part) => {
+                block.get(part.start as usize..part.end as usize).unwrap_or_default()
+            }
+        }
+    }
+}
+
+impl AsRef<[u8]> for Value {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
+impl Default for Value {
+    fn default() -> Self {
+        Value::new(Bytes::new())
+    }
+}
+
+impl PartialEq for Value {
+    fn eq(&self, other: &Self) -> bool {
+        **self == **other
+    }
+}
+
+impl Eq for Value {}
+
+impl PartialOrd for Value {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Value {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (**self).cmp(&**other)
+    }
+}
+
+impl Hash for Value {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        (**self).hash(state);
+    }
+}
+
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "b\"{}\"", self.escape_ascii())
+    }
+}
+
+impl From<Value> for Vec<u8> {
+    fn from(value: Value) -> Vec<u8> {
+        match value.0 {
+            Shared::Bytes(bytes) => bytes.into(),
+            Shared::Block(..) => value.to_vec(),
+        }
+    }
+}
+
+impl PartialEq<[u8]> for Value {
+    fn eq(&self, other: &[u8]) -> bool {
+        **self == *other
+    }
+}
+
+impl<const N: usize> PartialEq<[u8; N]> for Value {
+    fn eq(&self, other: &[u8; N]) -> bool {
+        **self == *other
+    }
+}
+
+impl<const N: usize> PartialEq<&[u8; N]> for Value {
+    fn eq(&self, other: &&[u8; N]) -> bool {
+        **self == **other
+    }
 }
 
 /// A key in two parts, so that the keys of a block can share their prefix. Ordered as the whole key is.
@@ -227,56 +346,4 @@ pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-    use proptest::sample::select;
-
-    proptest! {
-        #[test]
-        fn prefix8_never_contradicts_the_order_of_keys(a: Vec<u8>, b: Vec<u8>) {
-            if prefix8(&a) < prefix8(&b) {
-                prop_assert!(a < b);
-            }
-        }
-
-        #[test]
-        fn split_keys_are_ordered_as_whole_keys_wherever_they_are_split(
-            a in "[ab]{0,20}", b in "[ab]{0,20}", at in 0usize..21, bt in 0usize..21,
-        ) {
-            let split = |key: &'_ str, at: usize| (key.as_bytes()[..at.min(key.len())].to_vec(), key.as_bytes()[at.min(key.len())..].to_vec());
-            let ((ah, at), (bh, bt)) = (split(&a, at), split(&b, bt));
-            let (x, y) = (SplitKey::new(&ah, &at), SplitKey::new(&bh, &bt));
-            prop_assert_eq!(x.cmp(&y), a.cmp(&b));
-            prop_assert_eq!(x.cmp_bytes(b.as_bytes()), a.cmp(&b));
-            prop_assert!(x.front() >= y.front() || a < b, "the front contradicts the order");
-            prop_assert_eq!(x.to_vec(), a.as_bytes());
-            let mut buffer = Vec::new();
-            prop_assert_eq!(x.lend(&mut buffer), a.as_bytes());
-            prop_assert_eq!(y.lend(&mut buffer), b.as_bytes(), "a buffer that may be longer");
-        }
-
-        #[test]
-        fn prefixes_are_the_padded_first_bytes(key in vec(any::<u8>(), 0..20)) {
-            let padded = [&key[..], &[0; 16]].concat();
-            prop_assert_eq!(&prefix8(&key).to_be_bytes()[..], &padded[..8]);
-            prop_assert_eq!(&prefix16(&key).to_be_bytes()[..], &padded[..16]);
-        }
-
-        #[test]
-        fn common_prefix_is_the_naive_count(a in "[ab]{0,40}", b in "[ab]{0,40}") {
-            let naive = a.bytes().zip(b.bytes()).take_while(|(x, y)| x == y).count();
-            prop_assert_eq!(common_prefix(a.as_bytes(), b.as_bytes()), naive);
-        }
-
-        #[test]
-        fn prefix_end_bounds_exactly_the_keys_with_the_prefix(
-            prefix in vec(select(&[0, 7, 0xfe, 0xff]), 0..4),
-            key in vec(select(&[0, 7, 8, 0xfe, 0xff]), 0..6),
-        ) {
-            let within = key >= prefix && prefix_end(&prefix).is_none_or(|end| key < end);
-            prop_assert_eq!(within, key.starts_with(&prefix));
-        }
-    }
-}
+mod tests;

@@ -4,11 +4,12 @@
 //! decides most comparisons of a lookup with the ends of segments. Neighbouring runs with the same shared
 //! prefix form a group, so that a key's fence is computed once.
 
-use super::fences::Fenced;
-use super::level_counts::LevelCounts;
 use super::segment::LiveSegment;
-use super::segments::Segments;
+use crate::filter::{ProbeHash, Verdict};
 use crate::key::{common_prefix, prefix8};
+use crate::manifest::{LEVELS, SegmentMeta};
+use crate::sidecar::{LiveSidecar, Sidecar};
+use std::ops::{Add, AddAssign};
 use std::sync::Arc;
 
 /// The most runs in a group, so that a lookup can count its probes of a group in a [`LevelCounts`].
@@ -33,6 +34,16 @@ pub struct Run {
     pieces: Box<[FencedPiece]>,
 }
 
+/// What a lookup needs of a segment whose filter denies the key. Does not keep the segment's files.
+pub struct Fenced {
+    /// The fences of its smallest and its largest key.
+    first: u64,
+    last: u64,
+    /// From its [`LiveSegment`]. Its denials count only while a view has the segment.
+    pub sidecar: Option<Arc<Sidecar>>,
+    pub(crate) meta: Arc<SegmentMeta>,
+}
+
 /// Neighbours in a run of many segments.
 struct FencedPiece {
     /// The fence of the largest key.
@@ -52,15 +63,17 @@ impl RunGroup {
         RunGroup::append(groups, shared, run);
     }
 
-    /// Appends a level below 0.
-    pub(crate) fn append_level(groups: &mut Vec<RunGroup>, level: usize, segments: &Segments) {
-        let (Some(first), Some(last)) = (segments.first(), segments.last()) else { return };
-        let (smallest, largest) = (first.meta.smallest.as_slice(), &*last.meta.largest);
+    /// Appends a level below 0, given its smallest and its largest key and the fences of its pieces.
+    pub(crate) fn append_level<'p>(
+        groups: &mut Vec<RunGroup>,
+        level: usize,
+        (smallest, largest): (&[u8], &[u8]),
+        pieces: impl Iterator<Item = &'p Arc<[Fenced]>>,
+    ) {
         let shared = smallest.get(..common_prefix(smallest, largest)).unwrap_or_default();
         let mut begin = 0;
-        let pieces = segments.pieces().iter().filter_map(|piece| {
-            let fences = Arc::clone(piece.fenced()?);
-            let fenced = FencedPiece { last: fences.last()?.last, begin, fences };
+        let pieces = pieces.filter_map(|fences| {
+            let fenced = FencedPiece { last: fences.last()?.last, begin, fences: Arc::clone(fences) };
             begin += fenced.fences.len();
             Some(fenced)
         });
@@ -201,6 +214,36 @@ impl Run {
     }
 }
 
+impl Fenced {
+    /// A segment of a run whose keys share the first `shared` bytes.
+    pub(crate) fn new(segment: &LiveSegment, shared: usize) -> Self {
+        let fence = |key: &[u8]| prefix8(key.get(shared..).unwrap_or_default());
+        Fenced {
+            first: fence(&segment.meta.smallest),
+            last: fence(&segment.meta.largest),
+            sidecar: segment.sidecar.as_ref().map(LiveSidecar::shared),
+            meta: Arc::clone(&segment.meta),
+        }
+    }
+
+    /// Whether the segment's filter denies the hash. A caller that relies on it must check afterwards that no
+    /// map has faulted ([`any_fault`](crate::fs::any_fault)).
+    #[inline(always)]
+    pub fn denies(&self, hash: &ProbeHash) -> bool {
+        let denies = |s: &Sidecar| s.denies(hash) || s.ask(hash.hash()) == Some(Verdict::Absent);
+        self.sidecar.as_deref().is_some_and(denies)
+    }
+
+    /// Whether the segment's range includes the key with this fence; `None` if it ends before the key.
+    #[inline]
+    fn includes_or_follows(&self, fence: u64, key: &[u8]) -> Option<bool> {
+        if self.last < fence || self.last == fence && &*self.meta.largest < key {
+            return None;
+        }
+        Some(self.first < fence || self.first == fence && self.meta.smallest.as_slice() <= key)
+    }
+}
+
 /// A prefix that keys have in common.
 #[derive(PartialEq, Eq)]
 struct SharedPrefix {
@@ -225,92 +268,72 @@ impl SharedPrefix {
     }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::id::FileId;
-    use crate::live::LiveSet;
-    use crate::manifest::{Place, SegmentMeta};
-    use crate::segment::{Facts, OpenFiles, SegmentFile, SegmentSummary};
-    use crate::support::SimFs;
-    use proptest::collection::vec;
-    use proptest::prelude::*;
-    use std::path::Path;
+/// A count of up to [`MAX`](Self::MAX) for each level, before one of them [`is_full`](Self::is_full).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct LevelCounts(u64);
 
-    fn segment(files: &Arc<OpenFiles>, id: u64, level: u8, smallest: &[u8], largest: &[u8]) -> LiveSegment {
-        let (smallest, largest) = (smallest.to_vec(), largest.to_vec().into());
-        let facts = Facts { smallest, largest, entries: 1, min_seq: 1, max_seq: id, ..Facts::default() };
-        let (id, version, digest, file_bytes, data_bytes) = (FileId(id), 0, 0, 1, 1);
-        let summary = SegmentSummary { id, version, digest, file_bytes, data_bytes, facts };
-        let file = Arc::new(SegmentFile::new(Arc::clone(files), id, digest));
-        LiveSegment {
-            meta: Arc::new(SegmentMeta { place: Place::Level(level), summary }),
-            file,
-            sidecar: None,
-        }
+/// Bits of a count. The highest is set when the count is full.
+const COUNT_BITS: usize = u64::BITS as usize / LEVELS;
+
+/// The highest bit of each count.
+const FULL_COUNTS: u64 = {
+    let (mut full, mut level) = (0, 0);
+    while level < LEVELS {
+        full |= 1 << (COUNT_BITS * level + COUNT_BITS - 1);
+        level += 1;
+    }
+    full
+};
+
+impl LevelCounts {
+    /// The largest count that is not full. Counts that are not full can be added.
+    pub const MAX: usize = (1 << (COUNT_BITS - 1)) - 1;
+
+    /// 1 for this level, 0 for the others.
+    pub const fn one(level: usize) -> Self {
+        LevelCounts(1 << (COUNT_BITS * level))
     }
 
-    proptest! {
-        #[test]
-        fn the_rest_of_a_key_is_what_follows_the_prefix(
-            prefix in vec(0u8..2, 0..12),
-            key in vec(0u8..2, 0..14),
-            longer: bool,
-        ) {
-            let key = if longer { [&prefix[..], &key].concat() } else { key };
-            prop_assert_eq!(SharedPrefix::new(&prefix).rest_of(&key), key.strip_prefix(&prefix[..]));
-        }
+    /// The count of a level.
+    pub const fn of(self, level: usize) -> u64 {
+        self.0 >> (COUNT_BITS * level) & ((1 << COUNT_BITS) - 1)
+    }
 
-        #[test]
-        fn runs_find_the_segments_that_a_linear_search_finds(
-            common in "a{0,10}",
-            level0 in vec((vec(0u8..3, 0..11), vec(0u8..3, 0..11)), 0..5),
-            sorted in proptest::collection::btree_set(vec(0u8..3, 0..11), 0..10),
-            sought in vec(vec(0u8..3, 0..11), 1..20),
-        ) {
-            let whole = |rest: &[u8]| [common.as_bytes(), rest].concat();
-            let files = Arc::new(OpenFiles::new(Arc::new(SimFs::new()), Path::new("/"), 0, 8));
-            let of_level0 = level0.iter().enumerate().map(|(i, (a, b))| {
-                segment(&files, i as u64, 0, &whole(a.min(b)), &whole(a.max(b)))
-            });
-            let ends: Vec<_> = sorted.iter().map(|key| whole(key)).collect();
-            let of_level1 = ends.chunks_exact(2).enumerate().map(|(i, ends)| {
-                segment(&files, 100 + i as u64, 1, &ends[0], &ends[1])
-            });
-            let live = LiveSet::new(of_level0.chain(of_level1));
-            for prefix in sought.iter().map(|key| whole(key)).chain(sought.clone()).chain(ends.clone()) {
-                let holds = |s: &&LiveSegment| {
-                    let end = crate::key::prefix_end(&prefix);
-                    s.meta.largest >= prefix && end.is_none_or(|end| s.meta.smallest < end)
-                };
-                let found: Vec<FileId> = live
-                    .run_groups()
-                    .iter()
-                    .filter_map(|group| Some((group, group.fences(&prefix)?)))
-                    .flat_map(|(group, fences)| group.runs().iter().flat_map(move |run| run.within(fences)))
-                    .map(|fenced| fenced.meta.id)
-                    .collect();
-                for needed in live.segments().filter(holds) {
-                    prop_assert!(found.contains(&needed.meta.id), "{:?}", prefix);
-                }
-            }
-            for key in sought.iter().map(|key| whole(key)).chain(sought.clone()).chain(ends.clone()) {
-                let linear: Vec<FileId> =
-                    live.segments().filter(|s| s.overlaps(&key, &key)).map(|s| s.meta.id).collect();
-                let mut found = Vec::new();
-                for group in live.run_groups().iter() {
-                    let Some(fence) = group.fence(&key) else { continue };
-                    for run in group.runs() {
-                        let at = run.position(fence, &key);
-                        let segment = at.map(|at| live.levels()[run.level()].segments().get(at).unwrap().meta.id);
-                        let fenced = run.find(fence, &key);
-                        prop_assert_eq!(fenced.map(|fenced| fenced.meta.id), segment);
-                        prop_assert_eq!(fenced.and_then(|fenced| run.position_of(fenced, fence, &key)), at);
-                        found.extend(segment);
-                    }
-                }
-                prop_assert_eq!(found, linear);
-            }
-        }
+    /// Whether a count has exceeded [`MAX`](Self::MAX).
+    #[inline]
+    pub const fn is_full(self) -> bool {
+        self.0 & FULL_COUNTS != 0
+    }
+
+    /// All counts, to store them in an atomic.
+    #[inline]
+    pub const fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The counts from [`to_bits`](Self::to_bits).
+    #[inline]
+    pub const fn from_bits(bits: u64) -> Self {
+        LevelCounts(bits)
     }
 }
+
+impl Add for LevelCounts {
+    type Output = Self;
+
+    #[inline]
+    fn add(self, other: Self) -> Self {
+        LevelCounts(self.0 + other.0)
+    }
+}
+
+impl AddAssign for LevelCounts {
+    #[inline]
+    fn add_assign(&mut self, other: Self) {
+        *self = *self + other;
+    }
+}
+
+#[cfg(test)]
+#[path = "runs_tests.rs"]
+mod tests;

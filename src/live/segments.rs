@@ -4,17 +4,21 @@
 //!    cost of a publication depends on what it changes, not on the size of the store.
 //! 2. A piece that has become small is joined with a neighbour.
 
-use super::piece::Piece;
+use super::runs::Fenced;
 use super::segment::LiveSegment;
 use crate::key::common_prefix;
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// The most segments of a piece.
 const PIECE_MAX: usize = 128;
 /// A changed piece with fewer segments is joined with the next one.
 const PIECE_MIN: usize = 32;
+
+/// The number of the next piece. Only for identity, so no thread waits for it.
+static NUMBER: AtomicU64 = AtomicU64::new(0);
 
 /// The segments of one level: newest first in level 0, in key order in the others.
 #[derive(Clone, Default)]
@@ -227,5 +231,80 @@ impl Segments {
     /// The pieces.
     pub fn pieces(&self) -> &[Piece] {
         &self.pieces
+    }
+}
+
+/// Some neighbours in a level, which successive live sets share. Never changes: it is replaced.
+#[derive(Clone)]
+pub struct Piece {
+    number: u64,
+    segments: Arc<[LiveSegment]>,
+    /// Their fences in the level, if the level is a sorted run.
+    fences: Option<Fences>,
+    file_bytes: u64,
+    entries: u64,
+    longest_streak: u64,
+    ranges: u64,
+}
+
+/// The fences of a piece within a level whose keys share this many bytes.
+#[derive(Clone)]
+struct Fences {
+    shared: usize,
+    fenced: Arc<[Fenced]>,
+}
+
+impl Piece {
+    fn new(segments: &[LiveSegment]) -> Self {
+        let sum = |of: fn(&LiveSegment) -> u64| segments.iter().map(of).fold(0, u64::saturating_add);
+        Piece {
+            number: NUMBER.fetch_add(1, Relaxed),
+            fences: None,
+            file_bytes: sum(|s| s.meta.file_bytes),
+            entries: sum(|s| s.meta.entries),
+            longest_streak: segments.iter().map(|s| s.meta.longest_streak).max().unwrap_or(0),
+            ranges: sum(|s| s.meta.ranges),
+            segments: segments.into(),
+        }
+    }
+
+    /// Identifies the piece: equal numbers mean the same segments.
+    pub fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Its segments.
+    pub fn segments(&self) -> &[LiveSegment] {
+        &self.segments
+    }
+
+    /// The longest streak of tombstones in any of its segments.
+    pub fn longest_streak(&self) -> u64 {
+        self.longest_streak
+    }
+
+    /// The number of range tombstones in its segments.
+    pub fn ranges(&self) -> u64 {
+        self.ranges
+    }
+
+    /// The smallest key of its first segment and the largest of its last one.
+    pub fn hull(&self) -> (&[u8], &[u8]) {
+        let smallest = self.segments.first().map(|s| s.meta.smallest.as_slice());
+        let largest = self.segments.last().map(|s| &*s.meta.largest);
+        (smallest.unwrap_or_default(), largest.unwrap_or_default())
+    }
+
+    /// Computes the fences, unless it has those already.
+    fn fence(&mut self, shared: usize) {
+        if self.fences.as_ref().is_none_or(|fences| fences.shared != shared) {
+            let fenced = self.segments.iter().map(|segment| Fenced::new(segment, shared)).collect();
+            self.fences = Some(Fences { shared, fenced });
+        }
+    }
+
+    /// The fences that [`fence`](Self::fence) has computed.
+    pub(crate) fn fenced(&self) -> Option<&Arc<[Fenced]>> {
+        self.fences.as_ref().map(|fences| &fences.fenced)
     }
 }

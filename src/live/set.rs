@@ -7,7 +7,7 @@
 use super::ranged_runs::RangedRuns;
 use super::runs::{Run, RunGroup};
 use super::segment::LiveSegment;
-use super::segments::Level;
+use super::segments::{Level, Piece};
 use crate::id::FileId;
 use crate::manifest::LEVELS;
 use crate::manifest::{ManifestState, SegmentMeta, overlap};
@@ -214,7 +214,12 @@ fn groups_of(levels: &[Level; LEVELS]) -> Arc<[RunGroup]> {
         RunGroup::append_one(&mut groups, number, segment);
     }
     for (number, level) in (1..).zip(sorted) {
-        RunGroup::append_level(&mut groups, number, level.segments());
+        let segments = level.segments();
+        if let (Some(first), Some(last)) = (segments.first(), segments.last()) {
+            let ends = (first.meta.smallest.as_slice(), &*last.meta.largest);
+            let pieces = segments.pieces().iter().filter_map(Piece::fenced);
+            RunGroup::append_level(&mut groups, number, ends, pieces);
+        }
     }
     groups.into()
 }

@@ -1,7 +1,6 @@
 //! Walking a memtable.
 
-use super::entry_order::{MemKey, Position, Search};
-use super::table::Memtable;
+use super::table::{MemKey, Memtable, Position, Search};
 use crate::bounds::copy_bound;
 use crate::direction::Direction;
 use crate::key::{EntryKind, Seq, SplitKey, Value};

@@ -4,12 +4,9 @@
 //! reader with the memtable and a sequence number has a stable snapshot.
 
 mod cursor;
-mod entry_order;
-mod filter;
 mod ranges;
 mod table;
 
 pub use cursor::MemtableCursor;
-pub use filter::MemtableFilter;
 pub use ranges::RangeList;
-pub use table::Memtable;
+pub use table::{Memtable, MemtableFilter};

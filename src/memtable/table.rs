@@ -1,14 +1,15 @@
-//! The skiplist and its filter.
+//! The skiplist, its filter, and the order of its entries.
 
-use super::entry_order::{MemKey, Position, Search, head_of};
-use super::filter::MemtableFilter;
 use super::ranges::{MemtableRanges, RangeList};
 use crate::error::Result;
-use crate::key::{Entry, EntryKind, Seq};
+use crate::filter::{AtomicBloom, Verdict};
+use crate::key::{Entry, EntryKind, Seq, Value, prefix8};
 use crate::ranges::RangeTombstones;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
+use std::borrow::Borrow;
+use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -17,6 +18,13 @@ use std::sync::Arc;
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// Memory of a range tombstone apart from its keys: up to two steps in each of up to 20 sets.
 const RANGE_OVERHEAD_BYTES: usize = 2 << 10;
+
+/// The filter is sized for entries of this many bytes, overhead included, …
+const FILTER_BYTES_PER_ENTRY: u64 = 256;
+/// … at this many bits each: 0.08 % false positives. Entries half as long get half the bits: still only 1 %.
+const FILTER_BITS_PER_KEY: f64 = 16.0;
+/// Number of entries beyond which a filter no longer grows (128 MiB of filter).
+const FILTER_KEYS_MAX: u64 = 1 << 26;
 
 /// The recent writes of one log.
 pub struct Memtable {
@@ -167,3 +175,181 @@ impl Memtable {
         Ok(())
     }
 }
+
+/// The filter of a memtable. Holding only the filter keeps neither the entries in memory nor, once the
+/// memtable is gone, the memory of a large filter. The filter then denies all keys: only an answer given
+/// while the memtable existed counts (I1).
+pub struct MemtableFilter {
+    keys: AtomicBloom,
+    /// Estimated memory of the entries.
+    bytes: AtomicUsize,
+}
+
+impl MemtableFilter {
+    /// A filter for `budget_bytes` of entries. More entries work, but give more false positives.
+    fn new(budget_bytes: u64) -> Result<Self> {
+        let keys = (budget_bytes / FILTER_BYTES_PER_ENTRY).clamp(1, FILTER_KEYS_MAX);
+        Ok(MemtableFilter { keys: AtomicBloom::new(keys, FILTER_BITS_PER_KEY)?, bytes: AtomicUsize::new(0) })
+    }
+
+    /// Adds the hash of a key or of a prefix, before its entry enters the memtable.
+    #[inline]
+    fn insert(&self, hash: u64) {
+        self.keys.insert(hash);
+    }
+
+    /// Counts the memory of an added entry.
+    #[inline]
+    fn count(&self, bytes: usize) {
+        self.bytes.fetch_add(bytes, Memory::Relaxed);
+    }
+
+    /// Estimated memory of the entries, in bytes.
+    #[inline]
+    fn entry_bytes(&self) -> usize {
+        self.bytes.load(Memory::Relaxed)
+    }
+
+    /// Whether the memtable has no entry of a key with this hash.
+    #[inline]
+    pub fn denies(&self, hash: u64) -> bool {
+        self.keys.probe(hash) == Verdict::Absent
+    }
+
+    /// Whether there is no entry that readers may see. Saves the filter probe of an empty memtable.
+    #[inline]
+    pub fn is_unused(&self) -> bool {
+        self.entry_bytes() == 0 // Set by the first insert, before readers may see the entry.
+    }
+
+    /// Gives the memory back after the memtable is gone. Threads that keep the filter may still probe it, but
+    /// must not rely on it.
+    fn retire(&self) {
+        self.keys.clear();
+    }
+
+    /// Prefetches the filter line for this hash.
+    #[inline]
+    pub fn prefetch(&self, hash: u64) {
+        self.keys.prefetch(hash);
+    }
+}
+
+/// Key, sequence number and value. Comparisons mostly end at `prefix`, in the skiplist node itself.
+pub(super) struct MemKey {
+    pub prefix: Prefix,
+    pub seq: Seq,
+    pub kind: EntryKind,
+    pub key_len: u32,
+    /// The key, immediately followed by the value.
+    pub data: Bytes,
+}
+
+impl MemKey {
+    #[inline]
+    pub fn key(&self) -> &[u8] {
+        self.data.get(..self.key_len as usize).unwrap_or_default()
+    }
+
+    #[inline]
+    pub fn value(&self) -> Value {
+        Value::new(self.data.slice(self.key_len as usize..))
+    }
+
+    #[inline]
+    pub fn entry(&self) -> Entry {
+        Entry { seq: self.seq, kind: self.kind, value: self.value() }
+    }
+}
+
+/// A position in the order of entries, owned or borrowed, so that searches do not allocate.
+pub(super) trait Position {
+    fn parts(&self) -> (Prefix, &[u8], Seq);
+}
+
+impl Position for MemKey {
+    #[inline]
+    fn parts(&self) -> (Prefix, &[u8], Seq) {
+        (self.prefix, self.key(), self.seq)
+    }
+}
+
+pub(super) struct Search<'a> {
+    prefix: Prefix,
+    key: &'a [u8],
+    seq: Seq,
+}
+
+impl<'a> Search<'a> {
+    #[inline]
+    pub fn new(key: &'a [u8], seq: Seq) -> Self {
+        Search { prefix: head_of(key), key, seq }
+    }
+}
+
+impl Position for Search<'_> {
+    #[inline]
+    fn parts(&self) -> (Prefix, &[u8], Seq) {
+        (self.prefix, self.key, self.seq)
+    }
+}
+
+impl<'a> Borrow<dyn Position + 'a> for MemKey {
+    #[inline]
+    fn borrow(&self) -> &(dyn Position + 'a) {
+        self
+    }
+}
+
+/// The first 16 bytes of a key, order-preserving. The keys of a store often share their first 8.
+type Prefix = [u64; 2];
+
+#[inline]
+fn head_of(key: &[u8]) -> Prefix {
+    [prefix8(key), prefix8(key.get(8..).unwrap_or_default())]
+}
+
+#[inline]
+fn compare(a: (Prefix, &[u8], Seq), b: (Prefix, &[u8], Seq)) -> Ordering {
+    a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)).then_with(|| b.2.cmp(&a.2))
+}
+
+impl Ord for MemKey {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(self.parts(), other.parts())
+    }
+}
+impl PartialOrd for MemKey {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for MemKey {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for MemKey {}
+
+impl Ord for dyn Position + '_ {
+    #[inline]
+    fn cmp(&self, other: &Self) -> Ordering {
+        compare(self.parts(), other.parts())
+    }
+}
+impl PartialOrd for dyn Position + '_ {
+    #[inline]
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+impl PartialEq for dyn Position + '_ {
+    #[inline]
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+impl Eq for dyn Position + '_ {}

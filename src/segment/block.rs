@@ -1,9 +1,9 @@
 //! Data blocks in memory: finding a key in one, and its rows.
 
-use super::block_builder::{BlockBuilder, fingerprint};
-use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
+use super::block_builder::BlockBuilder;
+use super::block_layout::{BlockHeader, HEADER_BYTES, Layout, fingerprint};
+use super::compress::Payload;
 use super::format::Parsed;
-use super::payload::Payload;
 use crate::codec::{low_bytes, uint_at};
 use crate::hash::KeyHasher;
 use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, same_bytes};

@@ -4,12 +4,6 @@ use super::block_layout::{BlockHeader, Layout};
 use crate::codec::{Encode, uint_width};
 use crate::key::{EntryKind, Seq};
 
-/// The 8 bits of each key's hash in a data block.
-#[inline]
-pub fn fingerprint(hash: u64) -> u8 {
-    hash as u8
-}
-
 /// Collects the entries of one block: `(append* finish_into)*`.
 #[derive(Default)]
 pub struct BlockBuilder {
@@ -114,8 +108,8 @@ impl BlockBuilder {
         self.shape.with(shared, key.len(), seq, kind, value.len()).bytes()
     }
 
-    /// Adds an entry with its key's [`fingerprint`]. Its key shares exactly `shared` leading bytes with the
-    /// previous one.
+    /// Adds an entry with its key's [`fingerprint`](super::block_layout::fingerprint). Its key shares exactly
+    /// `shared` leading bytes with the previous one.
     #[inline]
     pub fn append(
         &mut self,

@@ -5,6 +5,12 @@ use crate::codec::{Decoder, Encode};
 /// Size of the header, in bytes. The fingerprints follow it.
 pub const HEADER_BYTES: usize = 28;
 
+/// The 8 bits of each key's hash in a data block.
+#[inline]
+pub fn fingerprint(hash: u64) -> u8 {
+    hash as u8
+}
+
 /// The fields of the header. The byte map is in [`format`](mod@super::format).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct BlockHeader {

@@ -12,7 +12,6 @@ mod appender;
 mod block;
 mod block_builder;
 mod block_ends;
-mod block_hash;
 mod block_layout;
 mod cache;
 mod compress;
@@ -24,15 +23,12 @@ mod index;
 mod kept_ranges;
 mod leftovers;
 mod packing;
-mod payload;
-mod pinned_index;
 mod properties;
 mod read_ahead;
 mod reader;
 mod salvage;
 mod summary;
 mod verify;
-mod warm;
 mod writer;
 
 #[cfg(test)]

@@ -9,7 +9,6 @@ use super::format::{
     open_block, parse_ranges,
 };
 use super::index::{Index, Indexed};
-use super::pinned_index::PinnedPartition;
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
 use crate::error::Result;
@@ -19,7 +18,7 @@ use crate::key::{Entry, Seq};
 use crate::ranges::RangeTombstones;
 use std::cell::Cell;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// Largest buffer that a thread keeps for its next read. The memory of a huge value is freed.
 const STORED_BYTES: usize = 256 << 10;
@@ -317,5 +316,36 @@ pub(super) fn parse_index(location: Location<'_>, stored: &[u8], of: Indexed) ->
     match kind {
         Compression::None => Index::parse(payload, of).map_err(|what| location.damaged(what)),
         _ => Err(location.damaged("the index block is compressed")),
+    }
+}
+
+/// An index partition of an open segment, kept in memory once read, so that a point read needs no cache
+/// lookup for it. Empty if the budget for pinned partitions was used up by then.
+#[derive(Default)]
+struct PinnedPartition(OnceLock<Arc<Index>>);
+
+impl PinnedPartition {
+    /// The partition, if it is pinned.
+    #[inline]
+    pub fn get(&self) -> Option<&Arc<Index>> {
+        self.0.get()
+    }
+
+    /// Pins `index` within the budget of `cache`. `false` if the budget is used up.
+    pub fn set(&self, cache: &BlockCache, index: &Arc<Index>) -> bool {
+        if !cache.pin(index.weight()) {
+            return false;
+        }
+        if self.0.set(Arc::clone(index)).is_err() {
+            cache.unpin(index.weight()); // Another thread was first.
+        }
+        true
+    }
+
+    /// Gives the budget back. Only for a segment that is about to be dropped.
+    pub fn release(&self, cache: &BlockCache) {
+        if let Some(index) = self.0.get() {
+            cache.unpin(index.weight());
+        }
     }
 }

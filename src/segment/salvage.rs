@@ -11,12 +11,11 @@
 use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
 use super::block_ends::{BlockEnd, block_end, offsets_without_block};
-use super::compress::unpack;
+use super::compress::{Payload, unpack};
 use super::format::{
     BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, TRAILER_BYTES, open_block, parse_ranges,
 };
 use super::index::{Index, Indexed};
-use super::payload::Payload;
 use super::properties::Properties;
 use super::reader::{parse_index, ranges_handle};
 use super::summary::SegmentSummary;

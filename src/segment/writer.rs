@@ -1,7 +1,8 @@
 //! Writing a segment from front to back.
 
 use super::appender::SegmentAppender;
-use super::block_builder::{BlockBuilder, fingerprint};
+use super::block_builder::BlockBuilder;
+use super::block_layout::fingerprint;
 use super::compress::Compressor;
 use super::facts::FactsBuilder;
 use super::format::{

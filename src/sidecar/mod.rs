@@ -5,7 +5,6 @@
 //! rebuilds it; it never fails because of one.
 
 mod facts;
-mod live;
 mod maps;
 mod members;
 mod owners;
@@ -19,9 +18,9 @@ mod writer;
 
 pub use crate::filter::format::Binding;
 pub use facts::{Expect, Facts};
-pub use live::LiveSidecar;
 pub use maps::Maps;
 pub use members::Members;
+pub use reader::LiveSidecar;
 pub use standalone::{read_filter, write_filter};
 pub use state::{Residency, Sidecar};
 pub use unusable::Unusable;

@@ -8,8 +8,11 @@
 
 use super::state::{BY_GROUP, Bytes, NOTHING, RESTED, Sidecar, WHOLE};
 use crate::filter::format::groups::GROUP_LINES;
-use crate::filter::{PrefixQuery, ProbeHash, Verdict};
+use crate::filter::{PrefixQuery, Verdict};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
 
 impl Sidecar {
     /// Prefetches what [`ask`](Self::ask) will read.
@@ -36,15 +39,6 @@ impl Sidecar {
             self.mapped().ok()?; // The first probe of a mapped file reads its header.
         }
         self.ask(query.hash_for(&self.facts.get()?.header.prefixes.set)?)
-    }
-
-    /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask)
-    /// decides. A caller that relies on it must check afterwards that no map has faulted
-    /// ([`any_fault`](crate::fs::any_fault)).
-    #[inline(always)]
-    pub fn denies(&self, hash: &ProbeHash) -> bool {
-        let bytes = self.bytes.get().filter(|_| self.is_whole());
-        bytes.is_some_and(|bytes| bytes.prober.denies(bytes.lines(), hash))
     }
 
     #[inline]
@@ -86,5 +80,58 @@ impl Sidecar {
         let mut believe = |line| self.believe(bytes, line / GROUP_LINES);
         let verdict = bytes.prober.probe_believed(bytes.lines(), hash, &mut believe);
         verdict.filter(|_| !bytes.map.has_faulted())
+    }
+}
+
+/// The sidecar of a live segment. When the last clone is dropped, no view has the segment any more, and the
+/// sidecar frees its memory and its file. Threads that keep a [`shared`](Self::shared) one may still probe
+/// it, but it then denies all keys: only an answer given while a view had the segment counts (I1).
+pub struct LiveSidecar(Arc<Sidecar>);
+
+impl LiveSidecar {
+    /// The sidecar of a segment that becomes live.
+    pub fn new(sidecar: Sidecar) -> Self {
+        sidecar.owners.add();
+        LiveSidecar(Arc::new(sidecar))
+    }
+
+    /// Whether both are the same sidecar.
+    pub fn is(&self, other: &LiveSidecar) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+
+    /// The sidecar without its segment.
+    pub fn shared(&self) -> Arc<Sidecar> {
+        Arc::clone(&self.0)
+    }
+}
+
+impl Clone for LiveSidecar {
+    fn clone(&self) -> Self {
+        self.0.owners.add();
+        LiveSidecar(Arc::clone(&self.0))
+    }
+}
+
+impl Drop for LiveSidecar {
+    fn drop(&mut self) {
+        if self.0.owners.remove() {
+            self.0.give_back_if_ownerless();
+        }
+    }
+}
+
+impl Deref for LiveSidecar {
+    type Target = Sidecar;
+
+    #[inline(always)]
+    fn deref(&self) -> &Sidecar {
+        &self.0
+    }
+}
+
+impl fmt::Debug for LiveSidecar {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        (**self).fmt(f)
     }
 }

@@ -8,7 +8,7 @@ use super::verified::Verified;
 #[cfg(feature = "bench-support")]
 use crate::filter::FilterKind;
 use crate::filter::format::HEADER_BYTES;
-use crate::filter::{LINE_BYTES, Line, Prober};
+use crate::filter::{LINE_BYTES, Line, ProbeHash, Prober};
 use crate::fs::Map;
 use crate::sync::atomic::{
     AtomicBool, AtomicU8,
@@ -202,6 +202,15 @@ impl Sidecar {
     #[inline]
     pub fn is_whole(&self) -> bool {
         self.trust.load(Acquire) == WHOLE
+    }
+
+    /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask)
+    /// decides. A caller that relies on it must check afterwards that no map has faulted
+    /// ([`any_fault`](crate::fs::any_fault)).
+    #[inline(always)]
+    pub fn denies(&self, hash: &ProbeHash) -> bool {
+        let bytes = self.bytes.get().filter(|_| self.is_whole());
+        bytes.is_some_and(|bytes| bytes.prober.denies(bytes.lines(), hash))
     }
 
     /// Whether an access to its map has faulted.

@@ -9,11 +9,10 @@ use super::output_segments::CompactionOutput;
 use super::pick::pick_level0;
 use crate::direction::Direction;
 use crate::engine::filters::plan::LevelSizes;
-use crate::engine::metrics::add;
 use crate::engine::publish::LiveSetChange;
 use crate::engine::storage::segment_builder::UnpublishedSegments;
 use crate::engine::verify::check_whole;
-use crate::engine::write::stall::LEVEL0_SLOWDOWN;
+use crate::engine::write::commit::LEVEL0_SLOWDOWN;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq, SplitKey};
 use crate::live::{LiveSegment, RangedRuns};
@@ -24,6 +23,7 @@ use crate::segment::Access;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Entries merged between two checks whether the store is closing.
 const CHECK_EVERY: u64 = 4096;
@@ -139,11 +139,11 @@ impl Compactor {
             output.append(&key, number.unwrap_or(merge.seq()), merge.kind(), merge.value())?;
         }
         output.finish()?;
-        add(
-            &self.shared.storage.metrics.compaction_read_bytes,
-            compaction.inputs().map(|s| s.meta.file_bytes).sum(),
-        );
-        add(&self.shared.storage.metrics.compaction_bytes, built.iter().map(|s| s.meta.file_bytes).sum());
+        let metrics = &self.shared.storage.metrics;
+        metrics
+            .compaction_read_bytes
+            .fetch_add(compaction.inputs().map(|s| s.meta.file_bytes).sum(), Relaxed);
+        metrics.compaction_bytes.fetch_add(built.iter().map(|s| s.meta.file_bytes).sum(), Relaxed);
         Ok(true)
     }
 

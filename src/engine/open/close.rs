@@ -9,7 +9,7 @@
 //! [`Process`](crate::fs::Process).
 
 use crate::engine::Engine;
-use crate::engine::read::{Reader, kept_filters};
+use crate::engine::read::{Reader, forget_filters};
 use crate::error::{Error, Result};
 use crate::fs::LockGuard;
 use crate::sync::JoinHandle;
@@ -68,7 +68,7 @@ impl OpenStore {
                 writable.and_then(|()| writer.sync_or_flush()).and_then(|()| compactor.relieve_level0())
             }
         };
-        kept_filters::forget(shared.current().store);
+        forget_filters(shared.current.store);
         closed
     }
 }

@@ -4,9 +4,8 @@
 //! 2. Otherwise segments are read, newest run first, starting at the run of the first "maybe".
 //! 3. Quarantined segments belong to no level, so they are searched last, and the newest entry wins.
 
-use super::route::{FirstSegment, HashedKey, Route, RunNumber};
+use super::route::{FilterCounters, FirstSegment, HashedKey, QUARANTINE, Route, RunNumber};
 use super::view::View;
-use crate::engine::metrics::{FilterCounters, QUARANTINE};
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Entry, EntryKind, Seq, Value};

@@ -1,31 +1,54 @@
 //! The read path: checks the filters for where a key may be, and reads there.
 //!
-//! A missing key ends at the filters of the current view, which the thread usually has at hand ([`kept`]).
-//! Any other read first loads the [`View`], then the visible sequence number. Each key is hashed once.
+//! A missing key ends at the filters of the current view. Any other read first loads the [`View`], then the
+//! visible sequence number. Each key is hashed once.
+//!
+//! A thread keeps the filters that it used last, so that a missing key needs no atomic read-modify-write.
+//! Such an instruction would also stop the CPU from starting the next lookup while it waits for this one's
+//! lines.
+//!
+//! 1. Each store counts its views. A thread keeps the filters of the last view that it used, with its number.
+//! 2. As long as the store's number is the same, these filters belong to the current view.
+//! 3. A thread that stops reading keeps old filters, but neither memtables nor segments. When a memtable or
+//!    segment is dropped, so are its filter's memory and file, no matter who keeps the filter. So an answer
+//!    counts only if the number is still the same afterwards.
+//! 4. A view with very many segments is not kept, so idle threads hold few of the maps that
+//!    [`max_mapped_filters`](crate::options::Options::max_mapped_filters) allows.
 
-pub(crate) mod kept_filters;
 pub(crate) mod lookup;
 pub(crate) mod prefixes;
 pub(crate) mod route;
 pub(crate) mod view;
 
 use self::lookup::Lookup;
-use self::route::{Filters, FirstSegment, HashedKey, KEYS_AHEAD, Route};
+use self::route::{FilterCounters, Filters, FirstSegment, HashedKey, KEYS_AHEAD, Route};
 use self::view::View;
 use crate::direction::Direction;
-use crate::engine::metrics::FilterCounters;
 use crate::engine::shared::Shared;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{Seq, Value, prefix_end};
 use crate::segment::Access;
 use crate::sync::atomic::Ordering;
+use std::cell::RefCell;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::fence;
 
 /// Keys of a multi-key read whose blocks are read from files at the same time.
 const READS_AHEAD: usize = 64;
+
+/// The number of stores whose filters a thread keeps. A store's number decides its slot.
+const SLOTS: usize = 4;
+
+/// The filters of a view.
+struct KeptFilters {
+    store: u64,
+    view: u64,
+    filters: Arc<Filters>,
+}
+
+thread_local!(static KEPT: RefCell<[Option<KeptFilters>; SLOTS]> = const { RefCell::new([const { None }; SLOTS]) });
 
 /// Reads of an open store.
 #[derive(Clone)]
@@ -178,7 +201,7 @@ impl Reader {
 
     #[inline(always)]
     fn counters(&self) -> FilterCounters<'_> {
-        self.shared.storage.metrics.filter_counters()
+        self.shared.storage.metrics.filters.mine()
     }
 
     /// The route of a key by the current view's filters.
@@ -192,12 +215,12 @@ impl Reader {
     fn ask_filters<R>(&self, ask: impl Fn(&Filters) -> R) -> R {
         loop {
             // Loaded before the view, so that a thread never takes an old view for a new one.
-            let number = self.shared.current().number.load(Ordering::Acquire);
+            let number = self.shared.current.number.load(Ordering::Acquire);
             let load = || Arc::clone(&self.shared.view().filters);
-            let answer = kept_filters::with(self.shared.current().store, number, load, &ask);
+            let answer = with_kept(self.shared.current.store, number, load, &ask);
             // Filters of dropped memtables and segments deny everything. The view changes before a drop.
             fence(Ordering::Acquire);
-            if self.shared.current().number.load(Ordering::Relaxed) == number {
+            if self.shared.current.number.load(Ordering::Relaxed) == number {
                 return answer;
             }
         }
@@ -212,12 +235,64 @@ impl Reader {
         counters: FilterCounters<'_>,
         route: (Route, FirstSegment),
     ) -> (Route, FirstSegment) {
-        if kept_filters::are(self.shared.current().store, &view.filters) {
+        if are_kept(self.shared.current.store, &view.filters) {
             route
         } else {
             view.filters.route(key, counters)
         }
     }
+}
+
+/// Calls `ask` with the filters of view `view` of a store; gets them from `load` unless this thread has them.
+#[inline(always)]
+fn with_kept<R>(
+    store: u64,
+    view: u64,
+    load: impl FnOnce() -> Arc<Filters>,
+    ask: &impl Fn(&Filters) -> R,
+) -> R {
+    let known = KEPT.try_with(|kept| {
+        let kept = kept.try_borrow().ok()?;
+        let kept = kept.get(store as usize % SLOTS)?.as_ref()?;
+        (kept.store == store && kept.view == view).then(|| ask(&kept.filters))
+    });
+    match known {
+        Ok(Some(answer)) => answer,
+        _ => {
+            let filters = load();
+            let answer = ask(&filters);
+            if filters.may_be_kept() {
+                keep(KeptFilters { store, view, filters });
+            }
+            answer
+        }
+    }
+}
+
+/// Keeps filters and replaces others in the same slot. A thread that is ending keeps none.
+#[inline(never)]
+fn keep(newer: KeptFilters) {
+    let place = newer.store as usize % SLOTS;
+    // The older filters are dropped outside the borrow: that may unmap files.
+    let _older = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.get_mut(place)?.replace(newer));
+}
+
+/// Whether the thread keeps these filters of a store, because its last [`with_kept`] used them.
+fn are_kept(store: u64, filters: &Arc<Filters>) -> bool {
+    let are = KEPT.try_with(|kept| {
+        let kept = kept.try_borrow().ok()?;
+        let kept = kept.get(store as usize % SLOTS)?.as_ref()?;
+        Some(kept.store == store && Arc::ptr_eq(&kept.filters, filters))
+    });
+    matches!(are, Ok(Some(true)))
+}
+
+/// Drops this thread's filters of a closed store.
+pub(crate) fn forget_filters(store: u64) {
+    let _dropped = KEPT.try_with(|kept| {
+        let mut kept = kept.try_borrow_mut().ok()?;
+        kept.get_mut(store as usize % SLOTS)?.take_if(|kept| kept.store == store)
+    });
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 pub(crate) mod names;
 pub(crate) mod segment_builder;
 
-use crate::engine::metrics::{Metrics, add};
+use crate::engine::metrics::Metrics;
 use crate::engine::read::prefixes::Prefixes;
 use crate::engine::read::route::FilterUse;
 use crate::error::{Error, Result};
@@ -148,7 +148,7 @@ impl Storage {
         let (hashes, prefixes) = (members.hashes(), members.prefixes());
         let (hasher, binding) = (self.header.hasher, Some(binding(meta)));
         let bytes = sidecar::create(&*self.fs, &path, hashes, spec, hasher, binding, prefixes)?;
-        add(&self.metrics.filter_bytes, bytes);
+        self.metrics.filter_bytes.fetch_add(bytes, Ordering::Relaxed);
         let opened = self.open_verified(meta).inspect_err(|reason| self.report_unusable(meta.id, reason));
         Ok(opened.ok())
     }
@@ -185,7 +185,7 @@ impl Storage {
     pub fn report_unusable(&self, id: FileId, reason: &sidecar::Unusable) {
         let file = self.path_of(id, FileKind::Filter);
         tracing::warn!(file = %file.display(), %reason, "filter is unusable; its segment is read instead until the filter is rebuilt");
-        add(&self.metrics.filters_unavailable, 1);
+        self.metrics.filters_unavailable.fetch_add(1, Ordering::Relaxed);
     }
 
     /// Removes a file that this store created. If that fails, the next open removes it.

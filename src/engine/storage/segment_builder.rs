@@ -2,7 +2,6 @@
 
 use super::Storage;
 use crate::engine::filters::plan::{FilterPlan, LevelSizes};
-use crate::engine::metrics::add;
 use crate::error::Result;
 use crate::filter::FilterSpec;
 use crate::id::{FileId, FileKind};
@@ -17,6 +16,7 @@ use crate::segment::{
 };
 use crate::sidecar::Members;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// A memtable or segment with this many bytes of range tombstones is full. One more batch of them still fits
 /// into one block.
@@ -196,6 +196,6 @@ pub(crate) fn build_level0(
     })?;
     builder.set_ranges(ranges)?;
     let segment = builder.finish()?;
-    add(&storage.metrics.flush_bytes, segment.meta.file_bytes);
+    storage.metrics.flush_bytes.fetch_add(segment.meta.file_bytes, Relaxed);
     Ok(Some(segment))
 }

@@ -4,20 +4,37 @@
 //!    queued batches; the others in the group find their result.
 //! 2. The group is appended to the log at once, with one fdatasync if any batch asks for it.
 //! 3. Only then do its entries enter the memtable. The visible sequence number moves past the group at once.
+//! 4. Writers wait before step 2 when flushes and compactions cannot keep up.
 
 use super::Writer;
-use super::log::{ActiveLog, EncodedBatch, Log, QueuedBatch, apply};
-use super::stall::{LEVEL0_SLOWDOWN, MEMTABLES_WAITING_MAX};
+use super::log::{ActiveLog, EncodedBatch, Log, LogHealth, QueuedBatch, apply};
 use crate::engine::backoff::TaskKind;
-use crate::engine::metrics::add;
+use crate::engine::compact::pick::TOMBSTONE_STREAK;
+use crate::engine::compact::reservation::Reservation;
+use crate::engine::control::{Control, TombstoneFlush};
+use crate::engine::metrics::WriteStall;
 use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::{Seq, check_next_seq};
 use crate::options::Durability;
-use crate::sync::{lock, try_lock};
+use crate::sync::{Instant, lock, try_lock};
 use crate::wal::{self, Batch};
+use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
+/// How many full memtables may wait for a flush, or be in one, before writers stall.
+pub(crate) const MEMTABLES_WAITING_MAX: usize = 2;
+/// The numbers of level-0 segments at which writers slow down and stall. RocksDB's defaults.
+pub(crate) const LEVEL0_SLOWDOWN: usize = 20;
+const LEVEL0_STOP: usize = 36;
+/// A longer stall is worth a line in the log.
+const NOTE_STALL_AFTER: Duration = Duration::from_secs(1);
+/// The write rate at the slowdown threshold. It falls linearly to an eighth of this at the stop threshold.
+const SLOWDOWN_BYTES_PER_SEC: u64 = 64 << 20;
+/// Writers accumulate their delays up to this length: most of a shorter sleep would be timer slack.
+const SLEEP_MIN: Duration = Duration::from_millis(1);
 /// Maximum size of a group, in bytes, so that its first batch does not wait for too many others.
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
@@ -25,7 +42,7 @@ impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
         batch.validate()?;
-        let sync = durability == Durability::Sync;
+        let sync = matches!(durability, Durability::Sync);
         if batch.is_empty() {
             return if sync { self.sync() } else { self.shared.check_writable() };
         }
@@ -90,8 +107,8 @@ impl Writer {
         if group.iter().any(|batch| batch.sync) {
             self.sync_log(log)?;
         }
-        add(&self.shared.storage.metrics.log_bytes, log.writer.len() - before);
-        add(&self.shared.storage.metrics.user_bytes, bytes as u64);
+        self.shared.storage.metrics.log_bytes.fetch_add(log.writer.len() - before, Relaxed);
+        self.shared.storage.metrics.user_bytes.fetch_add(bytes as u64, Relaxed);
         let (tombstones, mut covers) = (log.memtable.tombstones(), false);
         let mut on_range = |from: &[u8], to: Option<&[u8]>| {
             covers = covers || self.shared.view().live.has_segment_within(from, to);
@@ -104,6 +121,57 @@ impl Writer {
         self.shared.show(log.next_seq - 1);
         self.note_tombstones(covers, tombstones..log.memtable.tombstones());
         Ok(())
+    }
+
+    /// The log that accepts writes. The first call starts it.
+    #[inline]
+    pub fn active_log<'a>(&self, log: &'a mut Log) -> Result<&'a mut ActiveLog> {
+        if let Log::Inherited(inherited) = log {
+            *log = Log::Active(self.start_log_of_its_own(inherited)?);
+        }
+        match log {
+            Log::Active(active) => Ok(active),
+            Log::None | Log::Inherited(_) => Err(Error::ReadOnly),
+        }
+    }
+
+    /// Starts the log at once, because what was replayed is not durable yet.
+    pub fn start(&self) -> Result<()> {
+        self.active_log(&mut lock(&self.log)).map(|_| ())
+    }
+
+    /// Replaces a failed log before a write or a sync: how a store whose log failed for lack of space accepts
+    /// writes again without being reopened (I5).
+    ///
+    /// 1. The writers of the group whose append or sync failed get the error. The group is not in the
+    ///    memtable, and the next group reuses its sequence numbers. The file is never written again.
+    /// 2. Every acknowledged write is in a memtable. The next write starts a new log and hands the memtable
+    ///    to a background thread.
+    /// 3. Once that memtable is flushed, the manifest's floor is at the new log, and writes resume. A crash
+    ///    before that leaves the old log, perhaps with the failed group, and an empty new one. After that,
+    ///    the old log no longer matters.
+    pub fn resume(&self, log: &mut ActiveLog) -> Result<()> {
+        if log.health == LogHealth::Sound {
+            return Ok(());
+        }
+        if log.health == LogHealth::Failed {
+            self.rotate(log)?;
+        }
+        let id = log.id;
+        self.shared.wait_for_work(|control| (control.logs.floor < id).then_some(TaskKind::Flush))?;
+        log.health = LogHealth::Sound;
+        tracing::info!("earlier writes are in segments; the store accepts writes again");
+        Ok(())
+    }
+
+    /// Makes an idle store flush the active memtable, so that a compaction can remove what it deletes: if it
+    /// now has many tombstones, or if a newly deleted range covers a whole segment. `tombstones` is their
+    /// number before and after the last write.
+    pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
+        if covers_segment || tombstones.start < TOMBSTONE_STREAK && tombstones.end >= TOMBSTONE_STREAK {
+            self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
+            self.shared.wake_workers();
+        }
     }
 
     /// Makes all acknowledged writes durable.
@@ -132,10 +200,10 @@ impl Writer {
     /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compactions or
     /// flushes cannot keep up.
     fn make_room(&self, log: &mut ActiveLog, bytes: usize) -> Result<()> {
-        let level0 = self.shared.view().live.levels()[0].segments().len();
+        let level0 = self.level0();
         // Even with room in the memtable: a process that never runs long enough to fill it would add a
         // segment at each open.
-        if self.level0_is_at_stop() {
+        if self.is_level0_at_stop(level0) {
             self.wait_for_level0()?;
         } else if level0 >= LEVEL0_SLOWDOWN {
             self.slow_down(log, level0, bytes);
@@ -148,11 +216,75 @@ impl Writer {
         }
         self.stall(|control| {
             if control.flushes.memtables() < MEMTABLES_WAITING_MAX {
-                self.level0_is_at_stop().then_some(TaskKind::Compaction)
+                self.is_level0_at_stop(self.level0()).then_some(TaskKind::Compaction)
             } else {
                 Some(TaskKind::Flush)
             }
         })?;
         self.rotate(log)
+    }
+
+    /// Stalls the writer while level 0 is full.
+    pub fn wait_for_level0(&self) -> Result<()> {
+        self.stall(|_| self.is_level0_at_stop(self.level0()).then_some(TaskKind::Compaction))
+    }
+
+    fn is_level0_at_stop(&self, level0: usize) -> bool {
+        level0 >= LEVEL0_STOP.max(self.shared.storage.options.level0_trigger)
+    }
+
+    /// The number of segments in level 0.
+    fn level0(&self) -> usize {
+        self.shared.view().live.levels()[0].segments().len()
+    }
+
+    /// Stalls the writer until `wanted` returns `None`. If that takes a while, logs what it waits for.
+    fn stall(&self, mut wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
+        let stalled = Instant::now();
+        let mut waiting = |control: &mut Control| {
+            let kind = wanted(control);
+            let metric = kind.map_or(0, |kind| WriteStall::of(kind).map_or(0, WriteStall::to_metric));
+            self.shared.storage.metrics.write_stall.store(metric, Relaxed);
+            kind
+        };
+        // A simulated schedule has no use for a wait that ends by itself.
+        let limit = (!cfg!(sidebloom_schedules)).then_some(NOTE_STALL_AFTER);
+        let mut outcome = self.shared.wait_for_work_within(limit, &mut waiting);
+        if let Ok(false) = outcome {
+            self.note_stall();
+            outcome = self.shared.wait_for_work(&mut waiting).map(|()| true);
+        }
+        self.shared.storage.metrics.write_stall.store(0, Relaxed);
+        self.shared.storage.metrics.stall_micros.fetch_add(stalled.elapsed().as_micros() as u64, Relaxed);
+        outcome.map(|_| ())
+    }
+
+    #[cold]
+    fn note_stall(&self) {
+        let level0 = self.level0();
+        let control = self.shared.control.lock();
+        let memtables = control.flushes.memtables();
+        let compacting: usize = control.compactions.running.iter().map(Reservation::segments).sum();
+        drop(control);
+        tracing::warn!(
+            level0,
+            memtables,
+            compacting,
+            "writes wait until fewer than {LEVEL0_STOP} segments are in level 0 and fewer than {MEMTABLES_WAITING_MAX} memtables wait for a flush; \
+             compactions of {compacting} segments are running"
+        );
+    }
+
+    fn slow_down(&self, log: &mut ActiveLog, level0: usize, bytes: usize) {
+        let span = (LEVEL0_STOP - LEVEL0_SLOWDOWN) as u64;
+        let over = (level0 - LEVEL0_SLOWDOWN).min(span as usize) as u64;
+        let bytes_per_sec = SLOWDOWN_BYTES_PER_SEC / 8 * (8 * span - 7 * over) / span;
+        log.sleep_debt += Duration::from_nanos(bytes as u64 * 1_000_000_000 / bytes_per_sec);
+        if log.sleep_debt >= SLEEP_MIN {
+            let started = Instant::now();
+            crate::sync::sleep(log.sleep_debt);
+            self.shared.storage.metrics.stall_micros.fetch_add(started.elapsed().as_micros() as u64, Relaxed);
+            log.sleep_debt = Duration::ZERO;
+        }
     }
 }

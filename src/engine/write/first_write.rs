@@ -13,39 +13,21 @@
 //! the write gets its error, and the next write tries again.
 
 use super::Writer;
-use super::log::{ActiveLog, InheritedLogs, Log};
+use super::log::{ActiveLog, InheritedLogs};
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
 use crate::engine::storage::segment_builder::build_level0;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::LogMark;
 use crate::memtable::Memtable;
-use crate::sync::lock;
 use crate::wal::{LogRecord, LogWriter};
 use bytes::Bytes;
 use std::sync::Arc;
 
 impl Writer {
-    /// The log that accepts writes. The first call starts it.
-    #[inline]
-    pub fn active_log<'a>(&self, log: &'a mut Log) -> Result<&'a mut ActiveLog> {
-        if let Log::Inherited(inherited) = log {
-            *log = Log::Active(self.start_log_of_its_own(inherited)?);
-        }
-        match log {
-            Log::Active(active) => Ok(active),
-            Log::None | Log::Inherited(_) => Err(Error::ReadOnly),
-        }
-    }
-
-    /// Starts the log at once, because what was replayed is not durable yet.
-    pub fn start(&self) -> Result<()> {
-        self.active_log(&mut lock(&self.log)).map(|_| ())
-    }
-
     #[cold]
-    fn start_log_of_its_own(&self, inherited: &mut InheritedLogs) -> Result<ActiveLog> {
+    pub(super) fn start_log_of_its_own(&self, inherited: &mut InheritedLogs) -> Result<ActiveLog> {
         self.shared.check_writable()?;
         let (id, writer) = match inherited.replacement.take() {
             Some(replacement) => replacement,

@@ -11,7 +11,6 @@ use crate::error::Result;
 use crate::id::FileId;
 use crate::memtable::Memtable;
 use crate::sync::{Instant, lock, try_lock};
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -34,16 +33,6 @@ impl Writer {
             flushed: Some(flushed),
             ..LiveSetChange::default()
         })
-    }
-
-    /// Makes an idle store flush the active memtable, so that a compaction can remove what it deletes: if it
-    /// now has many tombstones, or if a newly deleted range covers a whole segment. `tombstones` is their
-    /// number before and after the last write.
-    pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
-        if covers_segment || tombstones.start < TOMBSTONE_STREAK && tombstones.end >= TOMBSTONE_STREAK {
-            self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
-            self.shared.wake_workers();
-        }
     }
 
     /// Hands the active memtable to a flush, unless that has been done. Tries again later if the log is

@@ -1,14 +1,12 @@
 //! The writer: from a batch to the log and the memtable, and from a full memtable to a segment.
 
 mod close_writes;
-mod commit;
-mod disk_full;
+pub(crate) mod commit;
 mod first_write;
 mod flush;
 mod ingest;
 pub(crate) mod log;
 mod rotate;
-pub(crate) mod stall;
 
 use self::log::{InheritedLogs, Log, QueuedBatch};
 use super::filters::FilterKeeper;

@@ -15,6 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 mod block;
+mod block_hash;
 mod damage;
 mod golden;
 mod model;

@@ -2,9 +2,8 @@
 
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;
-use super::equation::{Products, ROTATIONS};
+use super::equation::{Products, ROTATIONS, Vectors, read_by_rest, vectors_fit_wholly};
 use super::layout::{Equation, Layout, Pieces, WORDS};
-use super::rest::{Vectors, read_by_rest, vectors_fit_wholly};
 use crate::line::Line;
 use std::arch::x86_64::*;
 

@@ -1,6 +1,6 @@
 //! The cost and false-positive rate of a built filter, computed from the control bytes of its lines.
 
-use super::control::Control;
+use super::equation::Control;
 use super::layout::{Layout, for_width};
 use super::scalar::control;
 use super::width::{Levels, Width};

@@ -1,8 +1,97 @@
-//! The entry points of each instruction set.
+//! The probe, level by level, and its entry points for each instruction set. `ask` says whether a line may
+//! hold a hash with a place; `None` if it is bumped.
+
+use super::equation::{next_level, place as place_of};
+use crate::kind::FilterKind;
+use crate::line::Line;
+use crate::prefetch::{Prefetched, prefetch};
+use crate::verdict::Verdict;
+
+/// Probes the first level, and calls `lower` for the levels below it when the threshold of the line says that
+/// the key was bumped. (A loop over all levels would be unrolled, and each level would then have too much
+/// code to be inlined.)
+#[inline(always)]
+pub(super) fn probe(
+    lines: &[Line],
+    hash: u64,
+    kind: &FilterKind,
+    ask: impl Fn(&Line, u64, u64) -> Option<bool>,
+    lower: impl Fn(&[Line], u64, &[u32]) -> bool,
+) -> bool {
+    let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return true };
+    let (line, place) = place_of(hash, *first);
+    let Some(line) = lines.get(line as usize) else { return true };
+    match ask(line, hash, place) {
+        Some(maybe) => maybe,
+        None => lower(lines.get(*first as usize..).unwrap_or_default(), next_level(hash), further),
+    }
+}
+
+/// Probes `levels` one after the other.
+#[inline(always)]
+pub(super) fn probe_levels(
+    mut lines: &[Line],
+    mut hash: u64,
+    levels: &[u32],
+    ask: impl Fn(&Line, u64, u64) -> Option<bool>,
+) -> bool {
+    for &count in levels {
+        let (line, place) = place_of(hash, count);
+        let Some(line) = lines.get(line as usize) else { return true };
+        if let Some(maybe) = ask(line, hash, place) {
+            return maybe;
+        }
+        lines = lines.get(count as usize..).unwrap_or_default();
+        hash = next_level(hash);
+    }
+    true
+}
+
+/// The number of probes that wait for their line of the second level: about as many as 200 hashes produce.
+const WAITING: usize = 8;
+
+/// [`probe`] for many hashes, whose verdicts are all [`Verdict::Maybe`] before the call. Prefetches lines of
+/// the first level ahead, and lines of the second level as soon as a hash needs one, to read them in batches.
+#[inline(always)]
+pub(super) fn probe_many(
+    lines: &[Line],
+    hashes: &[u64],
+    kind: &FilterKind,
+    verdicts: &mut [Verdict],
+    ask: impl Fn(&Line, u64, u64) -> Option<bool>,
+    lower: impl Fn(&[Line], u64, &[u32]) -> bool,
+) {
+    let FilterKind::Parity { levels: [first, further @ ..], .. } = kind else { return };
+    let Some((level, below)) = lines.split_at_checked(*first as usize) else { return };
+    let go_on = |hash| Verdict::of(lower(below, hash, further));
+    let mut waiting = [(0, 0); WAITING];
+    let mut waiters = 0;
+    for (i, hash) in Prefetched::new(level, hashes).enumerate() {
+        let (line, place) = place_of(hash, *first);
+        let Some(line) = level.get(line as usize) else { return };
+        if let Some(maybe) = ask(line, hash, place) {
+            verdicts[i] = Verdict::of(maybe);
+            continue;
+        }
+        let hash = next_level(hash);
+        let (line, _) = place_of(hash, further[0]);
+        if let Some(line) = below.get(line as usize) {
+            prefetch(line);
+        }
+        waiting[waiters] = (i, hash);
+        waiters += 1;
+        if waiters == WAITING {
+            waiting.iter().for_each(|&(i, hash)| verdicts[i] = go_on(hash));
+            waiters = 0;
+        }
+    }
+    let waiting = waiting.iter().take(waiters);
+    waiting.for_each(|&(i, hash)| verdicts[i] = go_on(hash));
+}
 
 /// Defines the functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the builder, compiled with
 /// `$features`. The module provides `control`, the control byte of a line; `fits`, whether its first lanes
-/// satisfy an equation; `rest`, its version of [`fits_wholly`](super::rest::fits_wholly); and `Steps`, to
+/// satisfy an equation; `rest`, its version of [`fits_wholly`](super::equation::fits_wholly); and `Steps`, to
 /// build.
 macro_rules! entry_points {
     ($($features:literal)?) => {
@@ -17,7 +106,7 @@ macro_rules! entry_points {
             place: u64,
         ) -> bool {
             !fits::<L>(line, &hash.products.equation::<L>())
-                && !super::control::is_bumped::<L>(control(line), place)
+                && !super::equation::is_bumped::<L>(control(line), place)
         }
 
         /// `rest`, out of line. (Callers end with this call and pass all in registers, so they need no
@@ -42,7 +131,7 @@ macro_rules! entry_points {
         $(#[target_feature(enable = $features)])?
         pub(super) fn ask<L: Layout>(line: &$crate::line::Line, hash: u64, place: u64) -> Option<bool> {
             let control = control(line);
-            if super::control::is_bumped::<L>(control, place) {
+            if super::equation::is_bumped::<L>(control, place) {
                 return None;
             }
             let products = super::equation::Products::of(hash);
@@ -64,7 +153,7 @@ macro_rules! entry_points {
             // SAFETY: the same instruction set.
             let lower = |lines: &[_], hash, levels: &[_]| unsafe { lower_levels::<L>(lines, hash, levels) };
             let ask = |line: &_, hash, place| ask::<L>(line, hash, place);
-            super::walk::probe(lines, hash, kind, ask, lower)
+            super::entry::probe(lines, hash, kind, ask, lower)
         }
 
         /// [`contains`] for many hashes. All verdicts are [`Maybe`]($crate::verdict::Verdict::Maybe) before.
@@ -81,7 +170,7 @@ macro_rules! entry_points {
             // SAFETY: the same instruction set.
             let lower = |lines: &[_], hash, levels: &[_]| unsafe { lower_levels::<L>(lines, hash, levels) };
             let ask = |line: &_, hash, place| ask::<L>(line, hash, place);
-            super::walk::probe_many(lines, hashes, kind, verdicts, ask, lower);
+            super::entry::probe_many(lines, hashes, kind, verdicts, ask, lower);
         }
 
         /// # Safety
@@ -90,7 +179,7 @@ macro_rules! entry_points {
         $(#[target_feature(enable = $features)])?
         unsafe fn lower_levels<L: Layout>(lines: &[$crate::line::Line], hash: u64, levels: &[u32]) -> bool {
             let ask = |line: &_, hash, place| ask::<L>(line, hash, place);
-            super::walk::probe_levels(lines, hash, levels, ask)
+            super::entry::probe_levels(lines, hash, levels, ask)
         }
 
         /// [`LineBuilder::build`](super::line_builder::LineBuilder::build), compiled for these features.

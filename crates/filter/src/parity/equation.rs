@@ -1,6 +1,19 @@
-//! From a hash to its line and its equations (frozen: stored filters depend on it).
+//! What a line requires of a hash: where the hash belongs, its equations, whether the line's control byte
+//! bumps it, and its checks (frozen: stored filters depend on it).
+//!
+//! The control byte of a line says which of its keys it bumps, and how many checks across lanes the others
+//! get:
+//!
+//! | byte | threshold | quota, in sixteenths of a check |
+//! |---|---|---|
+//! | 0 to 63 | 0 | the byte |
+//! | 64 + 4 (t − 1) + s | t, 1 to 48 | s × the step of the layout |
+//!
+//! Keys whose rank is below the threshold are bumped. The others have as many checks as the quota has whole
+//! ones, and keys whose place is in the last q sixteenths of the line have one more, for a remainder of q.
 
-use super::layout::{Equation, Layout, MAX_LANES, WORDS, Words, mask};
+use super::layout::{Equation, Layout, MAX_LANES, Pieces, WORD_BITS, WORDS, Words, mask, words_of};
+use crate::line::Line;
 
 /// Odd, without structure: the third to fifth digits of the fraction of π in base 2⁶⁴, made odd.
 const COEFFICIENTS: u64 = 0xa409_3822_299f_31d1;
@@ -59,8 +72,8 @@ impl Products {
     #[inline(always)]
     pub fn equation<L: Layout>(&self) -> Equation {
         Equation {
-            low: self.coefficients & mask(L::LOW_ROWS),
-            high: self.fingerprint >> HIGH_ROWS_AT & mask(L::HIGH_ROWS),
+            low: self.coefficients & const { mask(L::LOW_ROWS) },
+            high: self.fingerprint >> HIGH_ROWS_AT & const { mask(L::HIGH_ROWS) },
             fingerprint: (self.fingerprint >> (64 - L::LANES)) as u32,
         }
     }
@@ -119,4 +132,144 @@ pub(super) fn place(hash: u64, lines: u32) -> (u32, u64) {
 pub(super) fn next_level(hash: u64) -> u64 {
     let mixed = (hash ^ hash >> 32).wrapping_mul(NEXT_LEVEL);
     mixed ^ mixed >> 29
+}
+
+/// The lowest byte with a threshold.
+const BUMPS: u32 = 64;
+/// Quotas per threshold.
+const STEPS: u32 = 4;
+/// The threshold that bumps every key. Ranks are lower.
+pub(super) const BUMP_ALL: u32 = 48;
+/// Sixteenths per check.
+const UNIT: u32 = 16;
+
+const _: () = assert!(BUMPS + STEPS * BUMP_ALL == 256 && (BUMPS - 1).div_ceil(UNIT) as usize == MAX_CHECKS);
+
+/// The rank of a key: the place in steps of 1 / `RANKS`, up to the last rank, which about half of the places
+/// share. Fewer than one line in ten thousand needs a threshold there.
+#[inline(always)]
+pub(super) fn rank<L: Layout>(place: u64) -> u32 {
+    let scaled = (place >> 32) * u64::from(L::RANKS);
+    ((scaled >> 32) as u32).min(BUMP_ALL - 1)
+}
+
+/// The share of places whose rank is below a threshold: the inverse of [`rank`].
+pub(super) fn share_bumped<L: Layout>(threshold: u32) -> f64 {
+    if threshold == BUMP_ALL { 1.0 } else { f64::from(threshold) / f64::from(L::RANKS) }
+}
+
+#[inline(always)]
+pub(super) fn is_bumped<L: Layout>(control: u32, place: u64) -> bool {
+    control >= BUMPS + STEPS * rank::<L>(place)
+}
+
+/// What a control byte means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Control {
+    pub threshold: u32,
+    /// In sixteenths of a check.
+    pub quota: u32,
+}
+
+impl Control {
+    #[inline(always)]
+    pub fn decode<L: Layout>(control: u32) -> Self {
+        match control.checked_sub(BUMPS) {
+            None => Control { threshold: 0, quota: control },
+            Some(bumps) => Control { threshold: bumps / STEPS + 1, quota: bumps % STEPS * L::QUOTA_STEP },
+        }
+    }
+
+    /// The byte with this threshold and the largest quota that is not above `quota`.
+    #[inline(always)]
+    pub fn encode<L: Layout>(threshold: u32, quota: u32) -> u32 {
+        match threshold {
+            0 => quota.min(BUMPS - 1),
+            _ => BUMPS + STEPS * (threshold - 1) + (quota / L::QUOTA_STEP).min(STEPS - 1),
+        }
+    }
+
+    /// The number of checks of a key that is not bumped.
+    #[inline(always)]
+    pub fn checks(self, place: u64) -> usize {
+        (self.quota / UNIT + u32::from(in_remainder(self.quota, place))) as usize
+    }
+
+    /// The false-positive rate of the line, and the share of probes that go on to the next level.
+    pub fn rates<L: Layout>(self) -> (f64, f64) {
+        let bumped = share_bumped::<L>(self.threshold);
+        let kept = 1.0 - bumped;
+        let more = (f64::from(self.quota % UNIT) / f64::from(UNIT)).min(kept);
+        let rate = 1.0 / (1u64 << (L::LANES as u32 + self.quota / UNIT)) as f64;
+        ((kept - more + more / 2.0) * rate, bumped)
+    }
+}
+
+/// Whether a key has one check more than the whole number in the quota.
+#[inline(always)]
+pub(super) fn in_remainder(quota: u32, place: u64) -> bool {
+    (place >> 60) as u32 + quota % UNIT >= UNIT
+}
+
+/// The largest quota for which these keys have at most `checks` checks. Their places are in descending order.
+#[inline(always)]
+pub(super) fn largest_quota(checks: usize, keys: usize, place: impl Fn(usize) -> u64) -> u32 {
+    match checks.checked_div(keys) {
+        None => UNIT * MAX_CHECKS as u32,
+        // The first key for whose additional check there is no room bounds the remainder.
+        Some(whole) => UNIT * whole as u32 + UNIT - 1 - (place(checks % keys) >> 60) as u32,
+    }
+}
+
+/// Whether a line whose first lanes satisfy the equation also satisfies the rest and the key's checks.
+#[inline(always)]
+pub(super) fn fits_wholly<L: Layout>(line: &Line, products: Products, place: u64, control: u32) -> bool {
+    let words = words_of(line).map(|word| word & mask(WORD_BITS));
+    let checks = Control::decode::<L>(control).checks(place);
+    // Most keys have one check or none, which is hard to predict.
+    let first = passes::<L>(&words, &products, 0) | (checks == 0);
+    let rest = L::fits_rest(&words, &products.equation::<L>());
+    first & rest && (1..checks).all(|check| passes::<L>(&words, &products, check))
+}
+
+/// The words of a line, masked with [`read_by_rest`], in vector registers.
+pub(super) trait Vectors {
+    /// The parities for the first checks, as many as needed or more, the first lowest.
+    fn checks(&self, coefficients: u64, needed: usize) -> u32;
+    /// For each word, the parity of its piece's rows under the coefficients, word 0 lowest.
+    fn parities(&self, rows: u64, pieces: &Pieces) -> u8;
+}
+
+/// For each word, the bits that checks read. (Lines of seven lanes have a word that checks do not read, and
+/// no lanes in pieces.)
+pub(super) const fn read_by_rest<L: Layout>() -> Words {
+    let (mut masks, mut word) = ([0; WORDS], 0);
+    while word < L::CROSSED_WORDS {
+        masks[word] = mask(WORD_BITS);
+        word += 1;
+    }
+    masks
+}
+
+/// [`fits_wholly`] in vectors. Computes unneeded checks, because their number is hard to predict.
+#[inline(always)]
+pub(super) fn vectors_fit_wholly<L: Layout>(
+    words: &impl Vectors,
+    products: Products,
+    place: u64,
+    control: u32,
+) -> bool {
+    let mut failures = 0;
+    if L::LANES > WORDS {
+        let equation = products.equation::<L>();
+        let mut of_pieces = [0; 2];
+        for (parities, pieces) in of_pieces.iter_mut().zip(L::PIECES) {
+            *parities = words.parities(equation.low, pieces).into();
+        }
+        failures |= L::parities_of_rest(of_pieces) ^ equation.fingerprint >> WORDS;
+    }
+    let checks = Control::decode::<L>(control).checks(place);
+    let wanted = (products.fingerprint >> CHECKS_AT) as u32;
+    failures |= (words.checks(products.coefficients, checks) ^ wanted) & !(u32::MAX << checks);
+    failures == 0
 }

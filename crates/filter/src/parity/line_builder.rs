@@ -2,8 +2,7 @@
 
 use super::algebra::Algebra;
 use super::checks::{Checks, Keys, most_null_vectors};
-use super::control::{Control, largest_quota, rank};
-use super::equation::{Products, place};
+use super::equation::{Control, Products, largest_quota, place, rank};
 use super::layout::{Layout, Words};
 use super::solve::{NullVectors, System};
 

@@ -127,18 +127,15 @@ mod avx512;
 mod avx512_algebra;
 pub(crate) mod build;
 mod checks;
-mod control;
 pub(crate) mod cost;
 mod entry;
 mod equation;
 mod layout;
 mod line_builder;
 pub(crate) mod probe;
-mod rest;
 mod scalar;
 mod solve;
 pub(crate) mod sort;
-mod walk;
 pub(crate) mod width;
 
 pub use equation::ProbeHash;

@@ -2,8 +2,8 @@
 
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;
+use super::equation::fits_wholly as rest;
 use super::layout::{Equation, Layout, words_of};
-use super::rest::fits_wholly as rest;
 use crate::line::Line;
 
 entry_points!();

@@ -19,7 +19,6 @@ use self::destination::Placed;
 use self::unnumbered::UnnumberedSegments;
 use crate::engine::backoff::TaskKind;
 use crate::engine::filters::plan::LevelSizes;
-use crate::engine::metrics::add;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::write::Writer;
@@ -29,6 +28,7 @@ use crate::key::{EntryKind, Seq, check_seq};
 use crate::live::LiveSegment;
 use crate::sync::lock;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// The level that segments are built for. They move once their number and the other segments are known.
 const LEVEL: u8 = 1;
@@ -70,8 +70,8 @@ impl Writer {
             self.skip_to(log, seq)?;
         }
         let bytes = |of: fn(&LiveSegment) -> u64| built.segments.iter().map(of).sum();
-        add(&self.shared.storage.metrics.flush_bytes, bytes(|segment| segment.meta.file_bytes));
-        add(&self.shared.storage.metrics.user_bytes, bytes(|segment| segment.meta.raw_bytes));
+        self.shared.storage.metrics.flush_bytes.fetch_add(bytes(|segment| segment.meta.file_bytes), Relaxed);
+        self.shared.storage.metrics.user_bytes.fetch_add(bytes(|segment| segment.meta.raw_bytes), Relaxed);
         let before = FlushedMemtable {
             table: Arc::clone(&log.memtable), // It is empty.
             last_seq: Some(log.next_seq - 1),

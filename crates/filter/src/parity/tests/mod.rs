@@ -1,7 +1,7 @@
 mod oracle;
 
 use super::build::{ParityLines, build_levels};
-use super::control::{BUMP_ALL, Control, is_bumped, largest_quota, rank, share_bumped};
+use super::equation::{BUMP_ALL, Control, is_bumped, largest_quota, rank, share_bumped};
 use super::layout::{Seven, Wide, for_width};
 use super::sort::InMemory;
 use super::*;
