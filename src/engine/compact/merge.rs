@@ -151,7 +151,7 @@ impl Compactor {
     fn may_abandon(&self, compaction: &Compaction) -> bool {
         let relieves = || {
             self.level0_is_over_limit()
-                && compaction.inputs().any(|s| s.level() < Some(compaction.output_level))
+                && compaction.inputs().any(|s| s.level().is_some_and(|level| level < compaction.output_level))
         };
         self.shared.control.lock().closing && !relieves()
     }
