@@ -213,7 +213,9 @@ fn what_it_is_instead(fs: &dyn Fs, dir: &Path) -> Result<String> {
             "it has no file named GUARD, but others, such as {}: check the path",
             show::escaped(other)
         ),
-        None if names.is_empty() => "it is empty: build a guard in it first".into(),
+        None if names.is_empty() => {
+            "it has no file named GUARD, nor any other: build a guard in it first".into()
+        }
         None => "it has no file named GUARD: its build was interrupted; build it again".into(),
     })
 }
