@@ -44,7 +44,8 @@
 //!   *Format version* belongs to the segment's file, so that segments of an earlier release are found without
 //!   opening them. A level is 0 to 6, or 64 + 8 × l + d for a quarantined segment, which could not be read in
 //!   full and belongs to no level. It left level l, and newer entries of its range have reached level d
-//!   since; if none has gone deeper, d is l. A sequence number is below 2⁶³, which leaves room for later
+//!   since; if none has gone deeper, d is l. A new kind of place needs
+//!   a new version. A sequence number is below 2⁶³, which leaves room for later
 //!   ones.
 
 use super::edit::{Edit, LogMark, SegmentMeta};

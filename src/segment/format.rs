@@ -1,4 +1,4 @@
-//! The byte map of a segment file, format version 5, the one that this build writes. Integers are
+//! The byte map of a segment file, format version 6, the one that this build writes. Integers are
 //! little-endian; `varint` is LEB128.
 //!
 //! ```text
@@ -114,7 +114,7 @@ pub(super) const MIN_SEPARATOR_BYTES: usize = 3;
 pub(super) const LZ4_MAX_RATIO: usize = 255;
 
 /// The versions that this build reads.
-pub const READS: RangeInclusive<u32> = 5..=5;
+pub const READS: RangeInclusive<u32> = 6..=6;
 /// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
 const MAGIC: [u8; 8] = *b"sbsegmnt";

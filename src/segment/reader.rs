@@ -208,9 +208,7 @@ impl Segment {
         let location = self.location(handle.offset);
         let (kind, payload) = open_block(location, stored)?;
         let payload = unpack(location, kind, payload)?;
-        if let Some(kinds) = BlockHeader::decode(&payload).and_then(|header| header.newer_kinds()) {
-            return Err(location.unknown_code(format!("entries of kinds {kinds}")));
-        }
+        check_kinds(location, &payload)?;
         self.located(handle, Block::parse(payload))
     }
 
@@ -301,6 +299,14 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     }
     let summary = SegmentSummary::new(&footer, facts, top.area().start, file_bytes);
     Ok((SegmentTail { footer, summary, store, compression }, top))
+}
+
+/// Fails if only a newer version knows the kinds of entries of a data block.
+pub(super) fn check_kinds(location: Location<'_>, payload: &[u8]) -> Result<()> {
+    match BlockHeader::decode(payload).and_then(|header| header.newer_kinds()) {
+        Some(kinds) => Err(location.unknown_code(format!("entries of kinds {kinds}"))),
+        None => Ok(()),
+    }
 }
 
 /// Where the range tombstones are, if any: between the last partition and the top index.

@@ -17,7 +17,7 @@ use super::format::{
 };
 use super::index::{Index, Indexed};
 use super::properties::Properties;
-use super::reader::{parse_index, ranges_handle};
+use super::reader::{check_kinds, parse_index, ranges_handle};
 use super::summary::SegmentSummary;
 use crate::error::{Error, IoOp, Result};
 use crate::fs::{HOLE_BYTES, Pieces, ReadFile, read_around_errors};
@@ -77,7 +77,8 @@ const READ_AGAIN_BYTES: usize = 1 << 20;
 /// it.
 ///
 /// # Errors
-/// The errors of `on_row`, and of a file whose length cannot be read. Damage is reported in the result.
+/// The errors of `on_row`; of a file whose length cannot be read; [`Error::UnsupportedVersion`] and
+/// [`Error::UnknownCode`]. Damage is reported in the result.
 pub fn salvage(
     file: &Arc<dyn ReadFile>,
     id: FileId,
@@ -89,7 +90,7 @@ pub fn salvage(
     let most = len.saturating_mul(SEARCH_FACTOR).saturating_add(SEARCH_BYTES_MIN).min(SEARCH_BYTES);
     let effort = most.min(*search_bytes);
     let mut salvager = Salvager { file, id, effort, last_key: None };
-    let tail = salvager.tail(len);
+    let tail = salvager.tail(len)?;
     let mut salvaged = Salvaged {
         gaps: Vec::new(),
         properties: tail.properties,
@@ -97,18 +98,19 @@ pub fn salvage(
         has_lost_number: false,
     };
     let number = tail.number.or(known.map(|known| known.max_seq));
-    let mut partitions = salvager.partitions(tail.top.as_ref());
+    let mut partitions = salvager.partitions(tail.top.as_ref())?;
     let mut end = tail.top.as_ref().map(|top| top.area().start).or(known.map(|known| known.data_bytes));
     if tail.top.is_none() {
         let found = salvager.find(end.unwrap_or(0)..len);
-        partitions.extend(
-            found.iter().filter_map(|handle| Some((handle.offset, salvager.index(*handle, Indexed::Data)?))),
-        );
-        let ranges = found.iter().find_map(|handle| salvager.ranges(*handle));
+        let (mut ranges, mut own) = (None, None);
+        for &handle in &found {
+            partitions.extend(salvager.index(handle, Indexed::Data)?.map(|index| (handle.offset, index)));
+            ranges = ranges.or(salvager.ranges(handle)?);
+            own = own.or(salvager.properties(handle)?);
+        }
         // If every byte up to the footer belongs to a found block, there are no others.
         let (from, to) = (end.unwrap_or(0), len.saturating_sub(FOOTER_BYTES as u64));
         let read_to = found.iter().fold(from, |at, block| if block.offset == at { block.end() } else { at });
-        let own = found.iter().find_map(|handle| salvager.properties(*handle));
         let is_none = read_to == to || own.as_ref().is_some_and(|own| own.facts.ranges == 0);
         let none = is_none.then(RangeTombstones::default);
         salvaged.properties = salvaged.properties.or(own);
@@ -120,8 +122,8 @@ pub fn salvage(
     *search_bytes -= effort - salvager.effort;
 
     let (mut read_to, mut key) = (0, Vec::new());
-    for handle in blocks {
-        let Some(rows) = salvager.data_block(handle)? else { continue };
+    for (handle, is_listed) in blocks {
+        let Some(rows) = salvager.data_block(handle, is_listed)? else { continue };
         if handle.offset > read_to {
             salvaged.gaps.push(salvager.gap(handle.offset - read_to, Some(rows.key(0).to_vec())));
         }
@@ -145,10 +147,13 @@ pub fn salvage(
     Ok(salvaged)
 }
 
-/// The properties of segment `id`, with the number of its rows, if readable. Other parts may be damaged.
-pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Option<Properties> {
+/// The properties of segment `id`, with the number of its rows; `None` if they are damaged.
+///
+/// # Errors
+/// A file whose length cannot be read; [`Error::UnsupportedVersion`]; [`Error::UnknownCode`].
+pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Result<Option<Properties>> {
     let salvager = Salvager { file, id, effort: 0, last_key: None };
-    salvager.tail(file.len().ok()?).properties
+    Ok(salvager.tail(file.len()?)?.properties)
 }
 
 struct Salvager<'a> {
@@ -184,52 +189,58 @@ impl Salvager<'_> {
         self.read(handle.offset..handle.end())
     }
 
-    fn index(&self, handle: BlockHandle, of: Indexed) -> Option<Index> {
-        parse_index(self.location(handle.offset), &self.stored(handle), of).ok()
+    fn index(&self, handle: BlockHandle, of: Indexed) -> Result<Option<Index>> {
+        unless_damaged(parse_index(self.location(handle.offset), &self.stored(handle), of))
     }
 
-    fn properties(&self, handle: BlockHandle) -> Option<Properties> {
+    fn properties(&self, handle: BlockHandle) -> Result<Option<Properties>> {
         let stored = self.stored(handle);
         let location = self.location(handle.offset);
-        let (_, payload) = open_block(location, &stored).ok()?;
-        Properties::decode(location, payload).ok()
+        let opened = open_block(location, &stored);
+        unless_damaged(opened.and_then(|(_, payload)| Properties::decode(location, payload)))
     }
 
-    fn ranges(&self, handle: BlockHandle) -> Option<RangeTombstones> {
-        parse_ranges(self.location(handle.offset), &self.stored(handle)).ok()
+    fn ranges(&self, handle: BlockHandle) -> Result<Option<RangeTombstones>> {
+        unless_damaged(parse_ranges(self.location(handle.offset), &self.stored(handle)))
     }
 
     /// The top index, the properties and the range tombstones, if readable.
-    fn tail(&self, len: u64) -> SurvivingTail {
+    fn tail(&self, len: u64) -> Result<SurvivingTail> {
         let footer_at = len.saturating_sub(FOOTER_BYTES as u64);
         let bytes = self.read(footer_at..footer_at + FOOTER_BYTES as u64);
-        let Some(footer) =
-            bytes.first_chunk().and_then(|bytes| Footer::decode(self.location(footer_at), bytes).ok())
-        else {
-            return SurvivingTail::default();
+        let footer = bytes.first_chunk().map(|bytes| Footer::decode(self.location(footer_at), bytes));
+        let Some(footer) = footer.map(unless_damaged).transpose()?.flatten() else {
+            return Ok(SurvivingTail::default());
         };
-        let properties = self.properties(footer.properties).map(|of| {
+        let properties = self.properties(footer.properties)?.map(|of| {
             let facts = of.facts.numbered(footer.number);
             Properties { facts, ..of }
         });
-        let top = self.index(footer.top, Indexed::Partitions);
-        let none = properties.as_ref().is_some_and(|of| of.facts.ranges == 0).then(RangeTombstones::default);
-        let ranges = none.or_else(|| match ranges_handle(&footer, top.as_ref()?) {
-            BlockHandle { len: 0, .. } => Some(RangeTombstones::default()),
-            handle => self.ranges(handle),
-        });
-        SurvivingTail { top, properties, ranges, number: Some(footer.number) }
+        let top = self.index(footer.top, Indexed::Partitions)?;
+        let has_none = properties.as_ref().is_some_and(|of| of.facts.ranges == 0);
+        let ranges = match top.as_ref().map(|top| ranges_handle(&footer, top)) {
+            _ if has_none => Some(RangeTombstones::default()),
+            Some(BlockHandle { len: 0, .. }) => Some(RangeTombstones::default()),
+            Some(handle) => self.ranges(handle)?,
+            None => None,
+        };
+        Ok(SurvivingTail { top, properties, ranges, number: Some(footer.number) })
     }
 
     /// The readable partitions in the top index, with their offsets.
-    fn partitions(&self, top: Option<&Index>) -> Vec<(u64, Index)> {
+    fn partitions(&self, top: Option<&Index>) -> Result<Vec<(u64, Index)>> {
         let handles = top.into_iter().flat_map(|top| (0..top.len()).map(|at| top.handle(at)));
-        handles.filter_map(|handle| Some((handle.offset, self.index(handle, Indexed::Data)?))).collect()
+        let found = handles.map(|handle| Ok((handle.offset, self.index(handle, Indexed::Data)?)));
+        found.filter_map(|found| found.map(|(at, index)| Some((at, index?))).transpose()).collect()
     }
 
-    /// All blocks before `end`, in order and without overlap: those that an index lists, and those found
-    /// where there is none.
-    fn blocks<'i>(&mut self, partitions: impl Iterator<Item = &'i Index>, end: u64) -> Vec<BlockHandle> {
+    /// All blocks before `end`, in order and without overlap, and whether an index lists them. The others
+    /// were found without one.
+    fn blocks<'i>(
+        &mut self,
+        partitions: impl Iterator<Item = &'i Index>,
+        end: u64,
+    ) -> Vec<(BlockHandle, bool)> {
         let named = partitions.flat_map(|partition| (0..partition.len()).map(|at| partition.handle(at)));
         let mut named: Vec<BlockHandle> = named.filter(|handle| handle.end() <= end).collect();
         named.sort_by_key(|handle| handle.offset);
@@ -238,11 +249,11 @@ impl Salvager<'_> {
             if handle.offset < at {
                 continue;
             }
-            blocks.extend(self.find(at..handle.offset));
-            blocks.push(handle);
+            blocks.extend(self.find(at..handle.offset).into_iter().map(|found| (found, false)));
+            blocks.push((handle, true));
             at = handle.end();
         }
-        blocks.extend(self.find(at..end));
+        blocks.extend(self.find(at..end).into_iter().map(|found| (found, false)));
         blocks
     }
 
@@ -295,16 +306,15 @@ impl Salvager<'_> {
     }
 
     /// The rows of a data block; `None` if it is damaged or not a data block. Fails if this build cannot
-    /// decompress it.
-    fn data_block(&self, handle: BlockHandle) -> Result<Option<Rows>> {
+    /// decompress it, or if the index lists it and a newer version wrote it.
+    fn data_block(&self, handle: BlockHandle, is_listed: bool) -> Result<Option<Rows>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));
         let unpacked =
             open_block(location, &stored).and_then(|(kind, payload)| unpack(location, kind, payload));
-        match unpacked {
-            Ok(payload) => Ok(self.parse(payload)),
-            Err(error) if is_damage(&error) => Ok(None),
-            Err(error) => Err(error),
+        if is_listed && let Ok(payload) = &unpacked {
+            check_kinds(location, payload)?;
         }
+        Ok(unless_damaged(unpacked)?.and_then(|payload| self.parse(payload)))
     }
 
     /// The rows of a payload, if it is a data block that follows the previous ones.
@@ -318,6 +328,15 @@ impl Salvager<'_> {
 
     fn gap(&self, bytes: u64, before: Option<Vec<u8>>) -> Gap {
         Gap { bytes, after: self.last_key.clone(), before }
+    }
+}
+
+/// What is readable; `None` if it is damaged.
+fn unless_damaged<T>(found: Result<T>) -> Result<Option<T>> {
+    match found {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if is_damage(&error) => Ok(None),
+        Err(error) => Err(error),
     }
 }
 

@@ -25,7 +25,7 @@ impl Repair<'_> {
                     self.set_aside(&id.file_name(FileKind::Segment), foreign)?;
                 }
                 Err(error) if is_damage(&error) => {
-                    header = header.or_else(|| Some(self.properties(id)?.store));
+                    header = header.or(self.properties(id)?.map(|own| own.store));
                     damaged.push((id, error));
                 }
                 Err(error) => return Err(error),
@@ -49,7 +49,7 @@ impl Repair<'_> {
         let mut newest: Seq = metas.iter().map(|meta| meta.max_seq).max().unwrap_or(0);
         for (id, error) in damaged {
             // A segment without its end may be half of a flush: it lacks older operations with large keys.
-            newest = newest.max(self.properties(id).map_or(0, |own| own.facts.max_seq));
+            newest = newest.max(self.properties(id)?.map_or(0, |own| own.facts.max_seq));
             metas.extend(self.rescue(id, None, header, error)?);
         }
         self.in_segments = newest;

@@ -85,8 +85,8 @@ impl Repair<'_> {
     }
 
     /// A segment's properties, if they are readable.
-    pub(super) fn properties(&self, id: FileId) -> Option<Properties> {
-        read_properties(&self.fs.open(&self.segment_path(id)).ok()?, id)
+    pub(super) fn properties(&self, id: FileId) -> Result<Option<Properties>> {
+        self.fs.open(&self.segment_path(id)).map_or(Ok(None), |file| read_properties(&file, id))
     }
 
     /// Writes the readable rows of a damaged segment to a new one; `None` if there are none. `known` is its

@@ -157,7 +157,7 @@ impl Repair<'_> {
         let start = needed.map(|id| self.log_start(id, state.header.store_id)).transpose()?;
         match start {
             // Operations in a segment that no manifest names prove lost edits. Otherwise, a log was lost.
-            Some(LogStart::At(seq)) if seq > state.last_seq + 1 && self.has_newer_segment(&state) => {
+            Some(LogStart::At(seq)) if seq > state.last_seq + 1 && self.has_newer_segment(&state)? => {
                 let what =
                     format!("it ends at operation {}, but the first log begins at {seq}", state.last_seq);
                 self.set_aside(MANIFEST, Error::corruption(&manifest, 0, what))?;
@@ -184,12 +184,16 @@ impl Repair<'_> {
     /// Whether a segment that the manifest does not name may have newer operations than it knows. Older ones
     /// are outputs of a compaction, or its inputs, about to be removed: together with the named segments,
     /// they would bring deleted keys back.
-    fn has_newer_segment(&self, state: &ManifestState) -> bool {
-        let mut unnamed =
-            self.files(FileKind::Segment).into_iter().filter(|id| !state.segments.contains_key(id));
-        unnamed.any(|id| {
-            let properties = self.properties(id);
-            properties.is_none_or(|own| own.store == state.header && own.facts.max_seq > state.last_seq)
-        })
+    fn has_newer_segment(&self, state: &ManifestState) -> Result<bool> {
+        for id in self.files(FileKind::Segment) {
+            if state.segments.contains_key(&id) {
+                continue;
+            }
+            let properties = self.properties(id)?;
+            if properties.is_none_or(|own| own.store == state.header && own.facts.max_seq > state.last_seq) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 }

@@ -52,6 +52,14 @@ fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
         assert!(
             matches!(&error, Error::UnknownCode { file, offset: at, .. } if file == path && *at == offset)
         );
+        // Nor is it lost where another part is damaged.
+        let mut damaged = forge(&sound, block, at, code);
+        let other = if block == top { data } else { top };
+        damaged[other.offset as usize] ^= 1;
+        std::fs::write(path, damaged).unwrap();
+        let file = crate::fs::Fs::open(&RealFs, path).unwrap();
+        let salvaged = salvage(&file, ID, None, &mut (1 << 20), &mut |_, _, _, _| Ok(()));
+        assert!(matches!(&salvaged, Err(Error::UnknownCode { offset: at, .. }) if *at == offset), "{what}");
         // Without the right checksum it is damage.
         let mut damaged = sound.clone();
         damaged[at] = code;
