@@ -183,7 +183,7 @@ fn claim(named: &Arc<dyn Fs>, dir: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGu
         let what = if names.iter().any(|name| name == SETTINGS) {
             "there is a guard already; refresh it, or delete the directory first"
         } else if names.iter().any(|name| name != LOCK && !is_leftover(name)) {
-            "the directory is not empty; a guard needs its own"
+            "the directory is not empty; a guard needs one of its own"
         } else {
             return Ok(());
         };
