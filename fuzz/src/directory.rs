@@ -370,7 +370,9 @@ fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes
     file.extend([0; 5]);
     let top = BlockHandle { offset: top_at, len: (properties_at - top_at) as u32 };
     let properties = BlockHandle { offset: properties_at, len: (file.len() as u64 - properties_at) as u32 };
-    file.extend(Footer { id: FileId(id), version: WRITES, number: 0, top, properties, digest: 0 }.encode().ok()?);
+    file.extend(
+        Footer { id: FileId(id), version: WRITES, number: 0, top, properties, digest: 0 }.encode().ok()?,
+    );
     *segment = file;
     Some(())
 }

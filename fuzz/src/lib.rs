@@ -19,6 +19,7 @@ pub mod disk {
     mod crash;
     #[allow(clippy::module_inception, reason = "the name of the tests' file")]
     mod disk;
+    mod fault_hits;
     mod faults;
     mod holes;
     mod rng;
@@ -26,7 +27,6 @@ pub mod disk {
     mod sim_file;
     mod sim_fs;
     mod sim_locks;
-    mod struck;
     mod watch;
 
     pub use crash::Crash;

@@ -18,7 +18,7 @@ fn nobody_is_told_to_delete_a_directory_that_is_no_guard() {
     let stats = ["guard", "stats", dir.to_str().unwrap()];
     assert!(sandbox.fails(&stats).contains("there is nothing at this path"));
     std::fs::create_dir(&dir).unwrap();
-    assert!(sandbox.fails(&stats).contains("it is empty: build a guard in it"));
+    assert!(sandbox.fails(&stats).contains("nor any other: build a guard in it"));
     std::fs::write(dir.join("LOCK"), "").unwrap();
     assert!(sandbox.fails(&stats).contains("its build was interrupted; build it again"));
     let lines = sandbox.file("lines", "a\n");
