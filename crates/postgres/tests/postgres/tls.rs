@@ -169,7 +169,7 @@ fn bad_parameters_and_files_are_named() {
     refused(connect("sslcert=FILES/client.crt sslkey=FILES/ca.crt"), "ca.crt: it has no private key");
     refused(connect("sslcert=FILES/ca.crt sslkey=FILES/client.key"), "ca.crt");
     refused(connect("sslcert=FILES/client.crt"), "sslkey");
-    refused(server.connect("'a host'", "user=postgres"), "\"a host\" is not the name of a host");
+    refused(server.connect("'a host'", "user=postgres"), "\"a host\" is not a host name");
 }
 
 /// Clients log in with certificates, and with passwords that are bound to the session.
