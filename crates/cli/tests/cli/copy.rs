@@ -50,9 +50,9 @@ mod with_slatedb {
         assert!(before.len() > 2999 * 15 && before == after);
 
         let error = sandbox.fails(&[&["export"], &to[..]].concat());
-        assert!(error.contains("the SlateDB has rows already"), "{error}");
+        assert!(error.contains("the SlateDB already has rows"), "{error}");
         let error = sandbox.fails(&[&["import"], &to[..]].concat());
-        assert!(error.contains("the store has rows already"), "{error}");
+        assert!(error.contains("the store already has rows"), "{error}");
     }
 
     #[test]

@@ -155,9 +155,9 @@ fn neither_side_may_have_rows_before() {
         let db = open(&Arc::default(), vec![parity()]).await;
         put(&db, 0..1).await;
         let error = export(&from.snapshot(), &db, |_| ()).await.unwrap_err();
-        assert_eq!(error.to_string(), "the SlateDB has rows already; copy to an empty one");
+        assert_eq!(error.to_string(), "the SlateDB already has rows; copy to an empty one");
         let error = import(&db, &from, |_| ()).await.unwrap_err();
-        assert_eq!(error.to_string(), "the store has rows already; copy to an empty one");
+        assert_eq!(error.to_string(), "the store already has rows; copy to an empty one");
         assert_eq!(rows(&from).len(), 1);
         db.close().await.unwrap();
     });
