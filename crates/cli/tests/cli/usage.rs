@@ -199,7 +199,7 @@ fn lines_end_in_nul_wherever_lines_are_read() {
     };
 
     for kind in ["blocked", "parity", "small", "counting"] {
-        text(&["filter", "build", "-0", "--kind", kind, "--fpp", "1%", &lines, "-o", &filter], b"");
+        text(&["filter", "build", "-0", "--kind", kind, "--fpp", "0.01%", &lines, "-o", &filter], b"");
         let info = text(&["filter", "info", "--json", &filter], b"");
         assert_eq!(crate::sandbox::number(&info, "keys"), 2.0, "{kind}: {info}");
         assert!(text(&["filter", "check", "-0", &filter], asked).starts_with("a\nb\0"), "{kind}");
