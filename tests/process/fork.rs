@@ -206,8 +206,10 @@ fn i13_a_child_of_a_follower_releases_no_version() {
     fill(&writer, 2);
     let mut follower = Some(Options::new().follow(true).open(dir.path()).unwrap());
     let mut snapshot = Some(follower.as_ref().unwrap().snapshot());
-    let behind = writer.file_set().unwrap().version() + 1;
+    writer.put("k0-000", "after").unwrap(); // So that the segment with this key is rewritten.
     writer.compact().unwrap();
+    writer.wait_for_compaction().unwrap();
+    let behind = writer.file_set().unwrap().version();
     follower.as_ref().unwrap().catch_up().unwrap();
     let locks = RealFs.reader_locks(&dir.path().join("LOCK")).unwrap().unwrap();
     let is_held = || locks.lowest_held().unwrap().is_some_and(|lowest| lowest < behind);
