@@ -59,6 +59,11 @@ fn fill(db: &Db, segments: usize) {
     (0..50).for_each(|i| db.put(format!("m{i:03}"), "before").unwrap());
 }
 
+/// Makes the next compaction rewrite these segments, which may already be where it would put them.
+fn overwrite(db: &Db, segments: usize) {
+    (0..segments).for_each(|segment| db.put(format!("k{segment}-000"), "after").unwrap());
+}
+
 /// Everything that a forked process must refuse.
 fn refuses_all(db: &Db, dir: &Path) {
     assert_forked(db.put("child", "1"));
@@ -190,6 +195,7 @@ fn i13_what_a_child_drops_stays_on_disk_for_its_parent() {
     let (snapshot, files) = (db.snapshot(), db.file_set().unwrap());
     let mut held = Some((snapshot.clone(), snapshot.range(..), snapshot.cursor(), files, db.clone()));
     drop(snapshot);
+    overwrite(&db, 16);
     db.compact().unwrap();
     let before = names(dir.path());
     assert!(before.iter().filter(|name| name.contains("obsolete")).count() >= 16, "{before:?}");
@@ -206,7 +212,7 @@ fn i13_a_child_of_a_follower_releases_no_version() {
     fill(&writer, 2);
     let mut follower = Some(Options::new().follow(true).open(dir.path()).unwrap());
     let mut snapshot = Some(follower.as_ref().unwrap().snapshot());
-    writer.put("k0-000", "after").unwrap(); // So that the segment with this key is rewritten.
+    overwrite(&writer, 2);
     writer.compact().unwrap();
     writer.wait_for_compaction().unwrap();
     let behind = writer.file_set().unwrap().version();
