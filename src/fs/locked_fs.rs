@@ -56,6 +56,17 @@ impl LockedFs {
         if path.starts_with(&self.dir) { self.lock.check() } else { Ok(()) }
     }
 
+    /// The outcome of creating a file. If it failed, the next owner of the lock may have just created that file.
+    fn created(&self, path: &Path, outcome: Result<Box<dyn AppendFile>>) -> Result<Box<dyn AppendFile>> {
+        match outcome {
+            Ok(file) => Ok(self.checked(path, file)),
+            Err(error) => match self.check(path) {
+                Err(lost @ Error::LockLost { .. }) => Err(lost),
+                _ => Err(error),
+            },
+        }
+    }
+
     fn checked(&self, path: &Path, file: Box<dyn AppendFile>) -> Box<dyn AppendFile> {
         if path.starts_with(&self.dir) {
             Box::new(LockedFile { file, lock: Arc::clone(&self.lock) })
@@ -86,12 +97,12 @@ impl AppendFile for LockedFile {
 impl Fs for LockedFs {
     fn create(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         self.check(path)?;
-        Ok(self.checked(path, self.fs.create(path)?))
+        self.created(path, self.fs.create(path))
     }
 
     fn create_private(&self, path: &Path) -> Result<Box<dyn AppendFile>> {
         self.check(path)?;
-        Ok(self.checked(path, self.fs.create_private(path)?))
+        self.created(path, self.fs.create_private(path))
     }
 
     fn append(&self, path: &Path) -> Result<Box<dyn AppendFile>> {

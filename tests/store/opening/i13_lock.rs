@@ -7,6 +7,7 @@ use sidebloom::fs::Fs;
 use sidebloom::{Db, Durability, Error, Options};
 use std::fs;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// What a writer tries.
 type Attempt = fn(&Db) -> sidebloom::Result<()>;
@@ -95,6 +96,24 @@ fn i13_two_stores_in_one_directory_never_both_write_it() {
         second.delete("theirs").unwrap();
         assert_eq!(sequence.prefix_of(&second), written, "{moment}");
     }
+}
+
+/// The next writer creates a file between this one's check of the lock and its own attempt.
+#[test]
+fn i13_a_writer_that_lost_its_lock_to_the_creator_of_its_file_says_so() {
+    let (fs, taken) = (SimFs::new(), AtomicBool::new(false));
+    let db = tiny_on(&fs).open(STORE).unwrap();
+    put(&db, "first").unwrap();
+    fs.before_each(move |fs, kind, path| {
+        let is_segment = path.extension().is_some_and(|kind| kind == "segment");
+        if kind == OpKind::Create && is_segment && !taken.swap(true, Relaxed) {
+            fs.remove(&Path::new(STORE).join("LOCK")).unwrap();
+            fs.write(path, "theirs");
+        }
+    });
+    assert_stopped(&db, db.flush());
+    drop(db);
+    assert!(fs.files().iter().any(|path| fs.read(path).is_some_and(|bytes| bytes == b"theirs")));
 }
 
 /// A writer continues in its moved directory, although a checkpoint takes its place.
