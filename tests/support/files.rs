@@ -23,15 +23,15 @@ pub struct Fingerprint {
     len: u64,
 }
 
-/// The fingerprints of all files of a directory with this suffix.
+/// The fingerprints of all files of a directory with this suffix. A file removed at this moment has none.
 pub fn fingerprints(dir: &Path, ending: &str) -> BTreeMap<PathBuf, Fingerprint> {
     let one = |path: PathBuf| {
-        let (meta, bytes) = (fs::metadata(&path).unwrap(), fs::read(&path).unwrap());
+        let (meta, bytes) = (fs::metadata(&path).ok()?, fs::read(&path).ok()?);
         let digest = crc32fast::hash(&bytes);
         let modified = (meta.mtime(), meta.mtime_nsec());
-        (path, Fingerprint { inode: meta.ino(), modified, digest, len: meta.len() })
+        Some((path, Fingerprint { inode: meta.ino(), modified, digest, len: meta.len() }))
     };
-    files_with(dir, ending).into_iter().map(one).collect()
+    files_with(dir, ending).into_iter().filter_map(one).collect()
 }
 
 /// Copies a store that nobody has open.

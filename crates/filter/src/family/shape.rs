@@ -147,14 +147,23 @@ pub struct Shape {
 }
 
 impl Shape {
-    /// The smallest shape for `keys` keys at a false-positive rate of `fpr`.
+    /// The smallest shape with a [capacity](Self::capacity) of `keys` keys at a false-positive rate of `fpr`.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for no keys, or a rate below [`MIN_FPR`] or not below 1;
     /// [`Error::TooManyKeys`] for more than [`MAX_BITS`].
     pub fn for_keys(keys: u64, fpr: f64) -> Result<Self> {
-        let bits = round_up(optimal_bits(keys, fpr)?);
-        Ok(Shape { bits, hashes: optimal_hashes(bits, keys) })
+        let mut bits = round_up(optimal_bits(keys, fpr)?);
+        loop {
+            let shape = Shape { bits, hashes: optimal_hashes(bits, keys) };
+            if shape.capacity(fpr) >= keys {
+                return Ok(shape);
+            }
+            if bits >= MAX_BITS {
+                return Err(Error::TooManyKeys { keys, max: shape.capacity(fpr) });
+            }
+            bits = round_up(bits + 1); // The best number of positions is no whole number.
+        }
     }
 
     /// The shape with `bits_per_key` bits for each of `keys` keys and the best number of positions.

@@ -14,6 +14,18 @@ fn textbook_sizes_come_out() {
     assert!((1_000_000..1_020_000).contains(&shape.capacity(0.01)));
 }
 
+/// A filter for `n` keys takes `n` keys, also where the best number of positions is far from a whole one.
+#[test]
+fn a_shape_for_so_many_keys_has_room_for_them_at_its_rate() {
+    for fpr in [0.999, 0.9, 0.7, 0.3, 0.1, 0.02368, 0.01, 1e-3, 1e-6, 1e-12, MIN_FPR] {
+        for keys in (1..2000).chain((1..200).map(|i| i * 7919)) {
+            let shape = Shape::for_keys(keys, fpr).unwrap();
+            let (capacity, hashes) = (shape.capacity(fpr), shape.hashes());
+            assert!(capacity >= keys, "{keys} at {fpr}: {capacity} with {hashes} positions");
+        }
+    }
+}
+
 /// Shapes are whole lines, hardly larger than requested, and fold to 128 lines or fewer.
 #[test]
 fn shapes_are_whole_lines_hardly_larger_than_asked_for_and_fold() {
