@@ -56,7 +56,7 @@ impl LockedFs {
         if path.starts_with(&self.dir) { self.lock.check() } else { Ok(()) }
     }
 
-    /// The outcome of creating a file. If it failed, the next owner of the lock may have just created that file.
+    /// The outcome of creating a file. If it failed, the next owner of the lock may have created that file.
     fn created(&self, path: &Path, outcome: Result<Box<dyn AppendFile>>) -> Result<Box<dyn AppendFile>> {
         match outcome {
             Ok(file) => Ok(self.checked(path, file)),
