@@ -2,10 +2,11 @@
 
 use crate::disk::{Crash, SimFs};
 use crate::repair;
+use bytes::Bytes;
 use libfuzzer_sys::arbitrary::{self, Arbitrary};
 use sidebloom::Options;
 use sidebloom::internal::fuzz::segment_format::{BlockHandle, FOOTER_BYTES, Footer, WRITES};
-use sidebloom::internal::fuzz::{Decoder, Encode};
+use sidebloom::internal::fuzz::{Decoder, Encode, Facts};
 use sidebloom::internal::{FileId, FileKind};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, LazyLock};
@@ -257,9 +258,14 @@ fn apply(change: &Change, files: &mut Files, holes: &mut Vec<(PathBuf, u64)>) {
     }
 }
 
-/// A segment in the manifest of the store: number, digest, four counts, two sequence numbers, three lengths;
-/// and its keys.
-type Listed = ([u64; 11], [Vec<u8>; 2]);
+/// A segment in the manifest of the store.
+#[derive(Clone)]
+struct Listed {
+    /// Its number, digest and two lengths, then the numbers of the facts.
+    numbers: [u64; 4 + Facts::NUMBERS],
+    smallest: Vec<u8>,
+    largest: Bytes,
+}
 
 static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
     let (_, manifest) = FILES.iter().find(|(path, _)| path.ends_with("MANIFEST")).unwrap();
@@ -269,7 +275,7 @@ static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
         let mut d = Decoder::new(&manifest[at + 16..at + 16 + len]);
         loop {
             match d.u8().unwrap() {
-                2 => listed.push(segment_in(&mut d).unwrap()),
+                2 => listed.push(listed_in(&mut d).unwrap()),
                 0xff => break,
                 6 => (0..3).for_each(|_| _ = d.varint()),
                 _ => _ = d.varint(),
@@ -280,23 +286,16 @@ static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
     listed
 });
 
-fn segment_in(d: &mut Decoder<'_>) -> Option<Listed> {
-    let id = d.varint()?;
-    d.u8()?;
-    let mut numbers = [id, d.u64()?, 0, 0, 0, 0, 0, 0, 0, 0, 0];
-    for number in &mut numbers[2..6] {
-        *number = d.varint()?;
-    }
-    let smallest = d.bytes()?.to_vec();
-    let largest = match d.length()?.checked_sub(1) {
-        None => Vec::new(),
-        Some(len) => d.take(len)?.to_vec(),
-    };
-    let keys = [smallest, largest];
-    for number in &mut numbers[6..] {
-        *number = d.varint()?;
-    }
-    Some((numbers, keys))
+fn listed_in(d: &mut Decoder<'_>) -> Option<Listed> {
+    let (id, _place, _version, digest) = (d.varint()?, d.u8()?, d.varint()?, d.u64()?);
+    let (file_bytes, data_bytes, facts) = (d.varint()?, d.varint()?, Facts::decode(d)?);
+    let Facts { smallest, largest, entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes } =
+        facts;
+    let of_file = [id, digest, file_bytes, data_bytes];
+    let counted = [entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes];
+    let mut numbers = [0; 4 + Facts::NUMBERS];
+    numbers.iter_mut().zip(of_file.into_iter().chain(counted)).for_each(|(to, from)| *to = from);
+    Some(Listed { numbers, smallest, largest })
 }
 
 fn edit(fields: &[Field]) -> Vec<u8> {
@@ -309,19 +308,20 @@ fn edit(fields: &[Field]) -> Vec<u8> {
         match *field {
             Field::Removed(id) => put(&mut edit, 1, &[id]),
             Field::Added { which, level, changed } => {
-                let (mut numbers, [smallest, largest]) = LISTED[usize::from(which) % LISTED.len()].clone();
+                let Listed { mut numbers, smallest, largest } =
+                    LISTED[usize::from(which) % LISTED.len()].clone();
                 if let Some((at, number)) = changed {
-                    numbers[usize::from(at) % 11] = number.value();
+                    numbers[usize::from(at) % numbers.len()] = number.value();
                 }
+                let [id, digest, file_bytes, data_bytes, facts @ ..] = numbers;
                 edit.put_u8(2);
-                edit.put_varint(numbers[0]);
+                edit.put_varint(id);
                 edit.put_u8(if level < 200 { level % 8 } else { level });
                 edit.put_varint(WRITES.into());
-                edit.put_u64(numbers[1]);
-                numbers[2..6].iter().for_each(|number| edit.put_varint(*number));
-                edit.put_bytes(&smallest);
-                put_largest(&mut edit, &largest);
-                numbers[6..].iter().for_each(|number| edit.put_varint(*number));
+                edit.put_u64(digest);
+                edit.put_varint(file_bytes);
+                edit.put_varint(data_bytes);
+                Facts::new(smallest, largest, facts).encode(&mut edit);
             }
             Field::LogFloor(id) => put(&mut edit, 3, &[id]),
             Field::NextId(id) => put(&mut edit, 4, &[id]),
@@ -334,20 +334,14 @@ fn edit(fields: &[Field]) -> Vec<u8> {
     edit
 }
 
-/// The largest key of a segment; an empty one stands for the last key of all.
-fn put_largest(out: &mut Vec<u8>, key: &[u8]) {
-    out.put_varint(if key.is_empty() { 0 } else { key.len() as u64 + 1 });
-    out.extend_from_slice(key);
-}
-
 /// Replaces a segment's index and data by a top index with long separators that share most bytes.
 fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes: u16) -> Option<()> {
     let footer = segment.len().checked_sub(FOOTER_BYTES)?;
     let mut fields = Decoder::new(segment.get(footer..)?);
     let (id, _, at) = (fields.u64()?, fields.u64()?, fields.u64()? as usize);
     let mut old = Decoder::new(segment.get(at..footer)?);
-    let counts = old.take(8 * 8 + 1 + 16)?.to_vec();
-    let compression = old.bytes()?.to_vec();
+    let identity = old.take(8 + 8 + 1 + 16)?.to_vec();
+    let (compression, facts) = (old.bytes()?.to_vec(), Facts::decode(&mut old)?);
     let count = 1 + u32::from(separators % 2048);
     let (shared, block_bytes) = (usize::from(key_bytes % 4096), usize::from(block_bytes % 4096));
     let mut file = vec![0; 16 + count as usize * block_bytes];
@@ -363,10 +357,10 @@ fn forge_top(segment: &mut Vec<u8>, separators: u16, key_bytes: u16, block_bytes
     }
     file.extend([0; 5]);
     let properties_at = file.len() as u64;
-    file.extend(counts);
+    file.extend(identity);
     file.put_bytes(&compression);
-    file.put_bytes(b"");
-    put_largest(&mut file, &[vec![b'k'; shared], (count - 1).to_be_bytes().to_vec()].concat());
+    let largest = [vec![b'k'; shared], (count - 1).to_be_bytes().to_vec()].concat();
+    Facts { smallest: Vec::new(), largest: largest.into(), ..facts }.encode(&mut file);
     file.extend([0; 5]);
     let top = BlockHandle { offset: top_at, len: (properties_at - top_at) as u32 };
     let properties = BlockHandle { offset: properties_at, len: (file.len() as u64 - properties_at) as u32 };
