@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::ErrorKind;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
@@ -26,7 +27,10 @@ pub struct Fingerprint {
 /// The fingerprints of all files of a directory with this suffix. A file removed at this moment has none.
 pub fn fingerprints(dir: &Path, ending: &str) -> BTreeMap<PathBuf, Fingerprint> {
     let one = |path: PathBuf| {
-        let (meta, bytes) = (fs::metadata(&path).ok()?, fs::read(&path).ok()?);
+        let (meta, bytes) = match (fs::metadata(&path), fs::read(&path)) {
+            (Err(error), _) | (_, Err(error)) if error.kind() == ErrorKind::NotFound => return None,
+            (meta, bytes) => (meta.unwrap(), bytes.unwrap()),
+        };
         let digest = crc32fast::hash(&bytes);
         let modified = (meta.mtime(), meta.mtime_nsec());
         Some((path, Fingerprint { inode: meta.ino(), modified, digest, len: meta.len() }))
