@@ -301,7 +301,8 @@ fn i4_a_manifest_that_has_lost_the_rows_is_an_error() {
             let with_rows = fs.read(&manifest).unwrap();
             (0..later_writes).for_each(|n| db.put(format!("later {n}"), "value").unwrap());
             let count = contents(&db).len();
-            drop(db);
+            // Closed: a repair would have to call a segment lost that a compaction had just begun.
+            drop((db, writer));
             let disk = fs.crash(Crash::Kill, 1);
             assert!(with_rows.len() > before.borrow().len());
             disk.write(&manifest, before.into_inner());
