@@ -110,7 +110,7 @@ mod sort;
 mod sync;
 mod wal;
 
-pub use api::{Cursor, Db, Keys, LevelStats, Range, Snapshot, Stats};
+pub use api::{CompareAndSet, Cursor, Db, Keys, LevelStats, Range, Snapshot, Stats};
 pub use bounds::KeyBounds;
 pub use engine::copies::file_set::{FileSet, SegmentEntry};
 pub use engine::filters::RebuildReport;

@@ -126,7 +126,10 @@ impl Db {
     /// Applies a batch atomically: all of it or nothing, even after a crash. Readers see it all at once.
     ///
     /// # Errors
-    /// The errors of [`put`](Self::put). On error, no part of the batch is applied.
+    /// The errors of [`put`](Self::put), and those of [`get`](Self::get) for keys of which the batch expects
+    /// something; [`Error::Conflict`](crate::Error::Conflict) if one differs from that,
+    /// [`Error::Contradiction`](crate::Error::Contradiction) if none could satisfy it. On error, no part of
+    /// the batch is applied.
     pub fn write(&self, batch: Batch) -> Result<()> {
         self.write_with(batch, self.engine().shared.storage.options.durability)
     }
@@ -136,6 +139,9 @@ impl Db {
     /// # Errors
     /// The errors of [`write`](Self::write).
     pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<()> {
+        if batch.has_expectations() {
+            return self.write_expecting(batch, durability);
+        }
         self.engine().writer.write(batch, durability)
     }
 

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "bench-support")]
 mod bench_support;
+mod conditional;
 mod cursor;
 mod handle;
 mod maintenance;
@@ -13,6 +14,7 @@ mod unwind;
 
 #[cfg(feature = "bench-support")]
 pub use bench_support::SegmentFilter;
+pub use conditional::CompareAndSet;
 pub use cursor::Cursor;
 pub use handle::Db;
 pub use range::{Keys, Range};

@@ -188,6 +188,18 @@ pub enum Error {
     /// An empty prefix to delete. Every key starts with it; `delete_range(..)` deletes every key.
     #[error("an empty prefix would delete every key; use delete_range(..) if that is meant")]
     EmptyPrefix,
+    /// A batch expects something of a key that no longer holds. Nothing was written.
+    #[error("key \"{key}\" does not have the expected value, so nothing was written; read it again")]
+    Conflict {
+        /// The key, escaped.
+        key: String,
+    },
+    /// A batch expects different values of one key, so it can never be written.
+    #[error("the batch expects two different values of key \"{key}\"; expect one")]
+    Contradiction {
+        /// The key, escaped.
+        key: String,
+    },
     /// A batch larger than 1 GiB as encoded, or with more than 32 MiB of keys in range deletions.
     #[error("a batch of {len} bytes is too large (at most {max} bytes); split it into smaller batches")]
     BatchTooLarge {
@@ -302,6 +314,16 @@ impl Error {
     /// The range from `from` to `to`, which is smaller.
     pub(crate) fn invalid_range(from: &[u8], to: &[u8]) -> Self {
         Error::InvalidRange { from: escaped(from), to: escaped(to) }
+    }
+
+    /// The key does not have the expected value.
+    pub(crate) fn conflict(key: &[u8]) -> Self {
+        Error::Conflict { key: escaped(key) }
+    }
+
+    /// Different values are expected of the key.
+    pub(crate) fn contradiction(key: &[u8]) -> Self {
+        Error::Contradiction { key: escaped(key) }
     }
 
     /// A checksum or structural check of `file` that failed at `offset`.

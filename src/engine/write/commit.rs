@@ -7,6 +7,7 @@
 //! 4. Writers wait before step 2 when flushes and compactions cannot keep up.
 
 use super::Writer;
+use super::condition::{Outcome, mark_stale};
 use super::log::{ActiveLog, EncodedBatch, Log, LogHealth, QueuedBatch, apply};
 use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_STREAK;
@@ -41,22 +42,32 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
-        batch.validate()?;
-        let sync = matches!(durability, Durability::Sync);
         if batch.is_empty() {
-            return if sync { self.sync() } else { self.shared.check_writable() };
+            batch.validate()?;
+            return match durability {
+                Durability::Sync => self.sync(),
+                Durability::Os => self.shared.check_writable(),
+            };
         }
+        self.submit(EncodedBatch::new(batch, durability)?).map(drop)
+    }
+
+    /// Commits a batch, which is not empty, with others: in this thread or in the one that holds the log.
+    /// [`Outcome::Stale`] only if it has a condition.
+    pub fn submit(&self, mut batch: EncodedBatch) -> Result<Outcome> {
         // The commit checks the rest, but after a fork nobody may unlock the log.
         self.shared.storage.process.check()?;
-        let mut batch = EncodedBatch { count: batch.len() as u32, payload: batch.into_bytes(), sync };
         match try_lock(&self.log) {
-            Some(mut log) => self.commit(&mut log, std::slice::from_mut(&mut batch)),
+            Some(mut log) => {
+                self.commit(&mut log, std::slice::from_mut(&mut batch))?;
+                Ok(batch.outcome)
+            }
             None => self.write_in_group(batch),
         }
     }
 
     /// Queues a batch while another writer holds the log. Whoever locks the log next commits it.
-    fn write_in_group(&self, batch: EncodedBatch) -> Result<()> {
+    fn write_in_group(&self, batch: EncodedBatch) -> Result<Outcome> {
         let mine = Arc::new(QueuedBatch::new(batch));
         lock(&self.queue).push(Arc::clone(&mine));
         loop {
@@ -69,7 +80,9 @@ impl Writer {
             let group = self.take_group();
             let mut batches: Vec<_> = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
             let result = self.commit(&mut log, &mut batches);
-            group.iter().for_each(|queued| *lock(&queued.result) = Some(result.clone()));
+            for (queued, batch) in group.iter().zip(batches) {
+                *lock(&queued.result) = Some(result.clone().map(|()| batch.outcome));
+            }
         }
     }
 
@@ -96,7 +109,15 @@ impl Writer {
         check_next_seq(log.next_seq.saturating_add(count))?;
         let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
         self.make_room(log, bytes)?;
-        let records = group.iter().scan(log.next_seq, |next, batch| {
+        if group.iter().any(|batch| batch.condition.is_some()) {
+            // After the memtable may have changed, and before anything is written.
+            mark_stale(group, &log.memtable, self.shared.epoch(), &self.shared.storage.header.hasher);
+            if !group.iter().any(EncodedBatch::is_committed) {
+                return Ok(());
+            }
+        }
+        let committed = || group.iter().filter(|batch| batch.is_committed());
+        let records = committed().scan(log.next_seq, |next, batch| {
             let first_seq = *next;
             *next += Seq::from(batch.count);
             Some(wal::LogRecord { first_seq, count: batch.count, payload: &batch.payload })
@@ -104,21 +125,23 @@ impl Writer {
         let before = log.writer.len();
         let appended = log.writer.append_group(records);
         appended.map_err(|e| self.fail_log(log, e))?;
-        if group.iter().any(|batch| batch.sync) {
+        if committed().any(|batch| batch.sync) {
             self.sync_log(log)?;
         }
         self.shared.storage.metrics.log_bytes.fetch_add(log.writer.len() - before, Relaxed);
-        self.shared.storage.metrics.user_bytes.fetch_add(bytes as u64, Relaxed);
         let (tombstones, mut covers) = (log.memtable.tombstones(), false);
         let mut on_range = |from: &[u8], to: Option<&[u8]>| {
             covers = covers || self.shared.view().live.has_segment_within(from, to);
         };
-        for batch in group {
+        let mut bytes = 0;
+        for batch in group.iter_mut().filter(|batch| batch.is_committed()) {
+            bytes += batch.payload.len();
             let payload = log.arena.store(std::mem::take(&mut batch.payload));
             apply(&log.memtable, &self.shared.storage, log.next_seq, payload, &mut on_range);
             log.next_seq += Seq::from(batch.count);
         }
         self.shared.show(log.next_seq - 1);
+        self.shared.storage.metrics.user_bytes.fetch_add(bytes as u64, Relaxed);
         self.note_tombstones(covers, tombstones..log.memtable.tombstones());
         Ok(())
     }

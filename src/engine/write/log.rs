@@ -1,5 +1,7 @@
 //! The log of a store, before and after its first write, and the queue of batches in front of it.
 
+use super::condition::{Condition, Outcome, ReadKeys};
+use crate::engine::shared::Seen;
 use crate::engine::storage::Storage;
 use crate::error::Result;
 use crate::id::FileId;
@@ -7,8 +9,9 @@ use crate::key::{EntryKind, Seq};
 use crate::live::LiveSegment;
 use crate::manifest::LogMark;
 use crate::memtable::Memtable;
+use crate::options::Durability;
 use crate::sync::Mutex;
-use crate::wal::{self, OpKind};
+use crate::wal::{self, Batch, OpKind};
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,12 +108,43 @@ impl Arena {
 }
 
 /// A batch in the format of the log.
+#[derive(Clone)]
 pub(crate) struct EncodedBatch {
     pub payload: Bytes,
     /// The number of operations.
     pub count: u32,
     /// Whether the writer asked for a sync.
     pub sync: bool,
+    /// If there is one, what must hold for the batch to be committed.
+    pub condition: Option<Box<Condition>>,
+    /// Set when the group is committed.
+    pub outcome: Outcome,
+}
+
+impl EncodedBatch {
+    /// A batch without a condition.
+    ///
+    /// # Errors
+    /// The errors of [`Batch::validate`].
+    pub fn new(batch: Batch, durability: Durability) -> Result<Self> {
+        batch.validate()?;
+        Ok(EncodedBatch {
+            count: batch.len() as u32,
+            payload: batch.into_bytes(),
+            sync: matches!(durability, Durability::Sync),
+            condition: None,
+            outcome: Outcome::Committed,
+        })
+    }
+
+    /// The batch, to be committed only on this condition.
+    pub fn only_if(self, seen: Seen, keys: ReadKeys) -> Self {
+        EncodedBatch { condition: Some(Box::new(Condition { seen, keys })), ..self }
+    }
+
+    pub fn is_committed(&self) -> bool {
+        self.outcome == Outcome::Committed
+    }
 }
 
 /// A batch in the queue, and the slot for its writer's result.
@@ -119,7 +153,7 @@ pub(crate) struct QueuedBatch {
     /// Taken by the thread that commits the group.
     pub batch: Mutex<Option<EncodedBatch>>,
     /// Set once the group was committed or failed.
-    pub result: Mutex<Option<Result<()>>>,
+    pub result: Mutex<Option<Result<Outcome>>>,
 }
 
 impl QueuedBatch {

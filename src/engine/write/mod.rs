@@ -2,6 +2,7 @@
 
 mod close_writes;
 pub(crate) mod commit;
+pub(crate) mod condition;
 mod first_write;
 mod flush;
 mod ingest;

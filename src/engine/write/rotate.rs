@@ -25,6 +25,7 @@ impl Writer {
         });
         drop(control);
         drop(before);
+        self.shared.begin_epoch();
         self.shared.wake_workers();
         Ok(())
     }

@@ -1,5 +1,6 @@
-//! Writes: group commits, range deletions, and the first write after an opening.
+//! Writes: group commits, conditions, range deletions, and the first write after an opening.
 
+mod conditional;
 mod first_write;
 mod i4_group_commit;
 mod range_tombstone_bugs;

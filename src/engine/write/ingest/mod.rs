@@ -84,6 +84,7 @@ impl Writer {
             Some(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
         });
         drop(placed);
+        self.shared.begin_epoch();
         published
     }
 
