@@ -5,13 +5,14 @@
 //! changed since; otherwise it starts again. So one of two writers that race always succeeds.
 
 use super::handle::Db;
-use crate::engine::write::condition::{Outcome, ReadKeys};
+use crate::engine::write::condition::{Outcome, ReadSet, Reads};
 use crate::engine::write::log::EncodedBatch;
 use crate::error::{Error, Result};
 use crate::key::Value;
 use crate::options::Durability;
 use crate::wal::{Batch, check_lengths};
 use std::collections::HashSet;
+use std::sync::Arc;
 
 /// What [`Db::compare_and_set`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,7 +61,7 @@ impl Db {
             }
             let mut batch = Batch::new();
             batch.put(key, value);
-            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, ReadKeys::Own);
+            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(true);
             }
@@ -95,7 +96,7 @@ impl Db {
             if batch.is_empty() {
                 return Ok(are_new);
             }
-            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, ReadKeys::Own);
+            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(are_new);
             }
@@ -193,7 +194,7 @@ impl Db {
                 Some(None) => batch.delete(key),
                 Some(Some(value)) => batch.put(key, value),
             }
-            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, ReadKeys::Own);
+            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(());
             }
@@ -207,16 +208,17 @@ impl Db {
         batch.validate()?;
         let expected = batch.take_expected().unwrap_or_default();
         let (keys, values): (Vec<Vec<u8>>, Vec<Option<Vec<u8>>>) = expected.into_iter().unzip();
+        let reads = Arc::new(ReadSet { keys, ranges: Vec::new() });
         let batch = if batch.is_empty() { None } else { Some(EncodedBatch::new(batch, durability)?) };
         loop {
             let seen = engine.shared.seen();
-            let found = self.reader().multi_get(&keys)?;
-            let mut rows = keys.iter().zip(values.iter().zip(&found));
+            let found = self.reader().multi_get(&reads.keys)?;
+            let mut rows = reads.keys.iter().zip(values.iter().zip(&found));
             if let Some((key, _)) = rows.find(|(_, (expected, found))| expected.as_deref() != found.as_deref()) {
                 return Err(Error::conflict(key));
             }
             let Some(batch) = &batch else { return engine.writer.write(Batch::new(), durability) };
-            let batch = batch.clone().only_if(seen, ReadKeys::These(keys.clone()));
+            let batch = batch.clone().only_if(seen, Reads::These(Arc::clone(&reads)), 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(());
             }

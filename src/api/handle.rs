@@ -13,7 +13,7 @@ use crate::filter::Verdict;
 use crate::key::Value;
 use crate::options::Durability;
 use crate::wal::Batch;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// An open store. Clones are handles to the same store, for sharing between threads. Dropping the last one
 /// closes the store; if level 0 has 20 segments or more, that waits for their merge.
@@ -54,6 +54,11 @@ impl Db {
     #[inline]
     pub(crate) fn reader(&self) -> &Reader {
         &self.store.reader
+    }
+
+    /// The store, for what must not keep it open.
+    pub(super) fn downgrade(&self) -> Weak<OpenStore> {
+        Arc::downgrade(&self.store)
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -10,6 +10,8 @@ mod open;
 mod range;
 mod snapshot;
 mod stats;
+mod transaction;
+mod transaction_walks;
 mod unwind;
 
 #[cfg(feature = "bench-support")]
@@ -20,3 +22,5 @@ pub use handle::Db;
 pub use range::{Keys, Range};
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};
+pub use transaction::{Savepoint, Transacted, Transaction};
+pub use transaction_walks::{TransactionCursor, TransactionRange};

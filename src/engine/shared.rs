@@ -136,6 +136,19 @@ impl Shared {
         self.epoch.fetch_add(1, Ordering::AcqRel);
     }
 
+    /// A view with everything up to the moment's number, except perhaps rows whose ingest begins another
+    /// epoch.
+    pub fn exact_snapshot(&self) -> (Arc<View>, Seen) {
+        loop {
+            let epoch = self.epoch();
+            let (view, seq) = self.snapshot();
+            // The number may be of an entry in a memtable that became active after the view was loaded.
+            if self.epoch() == epoch {
+                return (view, Seen { seq, epoch });
+            }
+        }
+    }
+
     /// The view and sequence number for a read that starts now, loaded in the order that [`View`] requires.
     #[inline]
     pub fn snapshot(&self) -> (Arc<View>, Seq) {

@@ -227,6 +227,13 @@ pub struct BatchOp {
     pub data: Bytes,
 }
 
+impl BatchOp {
+    /// The key, or the start of the range.
+    pub fn key(&self) -> &[u8] {
+        self.data.get(..self.key_len).unwrap_or_default()
+    }
+}
+
 /// The operations of an encoded batch, in order. Ends early at an invalid operation;
 /// [`replay`](super::replay) never returns such a batch. The last operation takes over the buffer, so a batch
 /// of one is neither copied nor reference-counted.

@@ -27,18 +27,24 @@ impl Lookup<'_> {
     /// The newest value of the key.
     #[inline]
     pub fn get(&self, route: Route) -> Result<Option<Value>> {
+        Ok(self.entry(route)?.map(|entry| entry.value))
+    }
+
+    /// The newest value of the key, with its sequence number.
+    #[inline]
+    pub fn entry(&self, route: Route) -> Result<Option<Entry>> {
         match route {
             Route::Nowhere => Ok(None),
             Route::Runs(from) if self.view.live.quarantined().is_empty() => {
                 self.visible(self.newest_in_runs(from)?)
             }
-            _ => self.get_from_all(route),
+            _ => self.entry_from_all(route),
         }
     }
 
     /// The newest value of the key, which may be in a memtable or in quarantine.
     #[inline(never)]
-    fn get_from_all(&self, route: Route) -> Result<Option<Value>> {
+    fn entry_from_all(&self, route: Route) -> Result<Option<Entry>> {
         let (in_memory, route) = self.search_memtables(route);
         if in_memory.is_some() && !self.view.logs_reach_back {
             return self.visible(in_memory);
@@ -51,14 +57,14 @@ impl Lookup<'_> {
         self.visible(newer(found, in_memory))
     }
 
-    /// The value of the newest entry, unless a range tombstone deletes it.
+    /// The newest entry if it has a value, unless a range tombstone deletes it.
     #[inline]
-    fn visible(&self, newest: Option<Entry>) -> Result<Option<Value>> {
+    fn visible(&self, newest: Option<Entry>) -> Result<Option<Entry>> {
         let Some(entry) = newest.filter(|entry| entry.kind == EntryKind::Put) else { return Ok(None) };
         if self.view.has_ranges() && self.view.deletes(self.seq, self.key.key, entry.seq)? {
             return Ok(None);
         }
-        Ok(Some(entry.value))
+        Ok(Some(entry))
     }
 
     /// Starts to read what [`get`](Self::get) reads first, unless it is in memory.

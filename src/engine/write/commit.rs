@@ -109,9 +109,13 @@ impl Writer {
         check_next_seq(log.next_seq.saturating_add(count))?;
         let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
         self.make_room(log, bytes)?;
+        let keeps_recent = self.has_range_readers();
+        if keeps_recent || log.recent.is_kept() {
+            log.recent.keep(keeps_recent, log.next_seq - 1);
+        }
         if group.iter().any(|batch| batch.condition.is_some()) {
             // After the memtable may have changed, and before anything is written.
-            mark_stale(group, &log.memtable, self.shared.epoch(), &self.shared.storage.header.hasher);
+            mark_stale(group, log, self.shared.epoch(), &self.shared.storage.header.hasher);
             if !group.iter().any(EncodedBatch::is_committed) {
                 return Ok(());
             }
@@ -137,6 +141,9 @@ impl Writer {
         for batch in group.iter_mut().filter(|batch| batch.is_committed()) {
             bytes += batch.payload.len();
             let payload = log.arena.store(std::mem::take(&mut batch.payload));
+            if keeps_recent {
+                log.recent.add(log.next_seq, &payload);
+            }
             apply(&log.memtable, &self.shared.storage, log.next_seq, payload, &mut on_range);
             log.next_seq += Seq::from(batch.count);
         }

@@ -5,31 +5,48 @@
 //!    be newer than the moment: the active memtable, and the batches ahead in the group. If another memtable
 //!    has become active since, or rows were ingested, it does not know, and takes the condition for stale.
 //! 3. A stale batch is not committed. Its writer reads again: only data decides whether it has a conflict.
+//!
+//! For ranges that were read, the memtable could have any number of newer entries in them. So the log keeps
+//! its latest batches while a transaction with such ranges commits ([`Recent`]).
 
-use super::log::EncodedBatch;
+use super::log::{ActiveLog, EncodedBatch};
+use super::recent::changes_within;
+use crate::bounds::KeyRange;
 use crate::engine::shared::Seen;
 use crate::hash::KeyHasher;
 use crate::key::{MAX_SEQ, Seq};
 use crate::memtable::{Memtable, RangeList};
-use crate::wal::{self, BatchOp, OpKind};
+use crate::wal::{self, OpKind};
 use bytes::Bytes;
 use std::collections::HashSet;
 use std::sync::Arc;
+
+#[expect(unused_imports, reason = "for the documentation")]
+use super::recent::Recent;
 
 /// What must not have changed for a batch to be committed.
 #[derive(Clone)]
 pub(crate) struct Condition {
     /// When the writer began to read.
     pub seen: Seen,
-    pub keys: ReadKeys,
+    pub reads: Reads,
+    /// How often it was stale before.
+    pub attempts: u32,
 }
 
-/// The keys that a writer has read.
+/// What a writer has read.
 #[derive(Clone)]
-pub(crate) enum ReadKeys {
-    /// Those of the batch's own operations, which are puts and deletions of keys.
-    Own,
-    These(Vec<Vec<u8>>),
+pub(crate) enum Reads {
+    /// The keys of the batch's own operations, which are puts and deletions of keys.
+    OwnKeys,
+    These(Arc<ReadSet>),
+}
+
+/// Keys and ranges that were read.
+#[derive(Debug, Default)]
+pub(crate) struct ReadSet {
+    pub keys: Vec<Vec<u8>>,
+    pub ranges: Vec<KeyRange>,
 }
 
 /// What became of a batch that was handed to the log.
@@ -40,23 +57,28 @@ pub(crate) enum Outcome {
     Stale,
 }
 
-/// Marks the batches of a group whose conditions may no longer hold. The caller holds the log, with this
-/// active memtable, in this epoch.
-pub(super) fn mark_stale(group: &mut [EncodedBatch], table: &Memtable, epoch: u64, hasher: &KeyHasher) {
-    let mut earlier = Earlier { hasher, keys: HashSet::new(), ranges: Vec::new() };
-    let ranges = table.has_ranges().then(|| table.ranges());
-    let newest = Newest { table, ranges, hasher };
+/// Marks the batches of a group whose conditions may no longer hold, given the epoch. The caller holds the
+/// log.
+pub(super) fn mark_stale(group: &mut [EncodedBatch], log: &ActiveLog, epoch: u64, hasher: &KeyHasher) {
+    let ranges = log.memtable.has_ranges().then(|| log.memtable.ranges());
+    let newest = Newest { table: &log.memtable, ranges, hasher };
+    let mut earlier = Earlier { hasher, payloads: Vec::new(), keys: HashSet::new(), ranges: Vec::new() };
     let last = group.len().saturating_sub(1);
     for (at, batch) in group.iter_mut().enumerate() {
         if let Some(condition) = &batch.condition {
             let since = condition.seen.seq;
-            let is_newer = |key: &[u8]| newest.is_after(key, since) || earlier.may_change(key);
-            let changed = condition.seen.epoch != epoch
-                || match &condition.keys {
-                    ReadKeys::Own => keys_of(&batch.payload).any(|op| is_newer(key_of(&op))),
-                    ReadKeys::These(keys) => keys.iter().any(|key| is_newer(key)),
+            let may_be_newer = |key: &[u8]| newest.is_after(key, since) || earlier.may_change(key);
+            let is_stale = condition.seen.epoch != epoch
+                || match &condition.reads {
+                    Reads::OwnKeys => wal::ops(batch.payload.clone()).any(|op| may_be_newer(op.key())),
+                    Reads::These(reads) => {
+                        reads.keys.iter().any(|key| may_be_newer(key))
+                            || !reads.ranges.is_empty()
+                                && (log.recent.may_change(&reads.ranges, since, condition.attempts)
+                                    || earlier.may_change_within(&reads.ranges))
+                    }
                 };
-            if changed {
+            if is_stale {
                 batch.outcome = Outcome::Stale;
                 continue;
             }
@@ -65,14 +87,6 @@ pub(super) fn mark_stale(group: &mut [EncodedBatch], table: &Memtable, epoch: u6
             earlier.add(&batch.payload);
         }
     }
-}
-
-fn keys_of(payload: &Bytes) -> impl Iterator<Item = BatchOp> {
-    wal::ops(payload.clone())
-}
-
-fn key_of(op: &BatchOp) -> &[u8] {
-    op.data.get(..op.key_len).unwrap_or_default()
 }
 
 /// The newest change of a key in the active memtable.
@@ -94,6 +108,7 @@ impl Newest<'_> {
 /// What the batches ahead in a group change. They are not in the memtable yet.
 struct Earlier<'a> {
     hasher: &'a KeyHasher,
+    payloads: Vec<Bytes>,
     /// Hashes suffice: equal ones of different keys cost their writer another read.
     keys: HashSet<u64>,
     /// Starts and ends of deleted ranges; without an end, a range extends to the last key.
@@ -102,19 +117,24 @@ struct Earlier<'a> {
 
 impl Earlier<'_> {
     fn add(&mut self, payload: &Bytes) {
-        for op in keys_of(payload) {
+        for op in wal::ops(payload.clone()) {
             if op.kind == OpKind::DeleteRange {
                 let mut start = op.data;
                 let end = start.split_off(op.key_len);
                 self.ranges.push((start, end));
             } else {
-                self.keys.insert(self.hasher.hash(key_of(&op)));
+                self.keys.insert(self.hasher.hash(op.key()));
             }
         }
+        self.payloads.push(payload.clone());
     }
 
     fn may_change(&self, key: &[u8]) -> bool {
         let within = |(start, end): &(Bytes, Bytes)| **start <= *key && (end.is_empty() || *key < **end);
         self.ranges.iter().any(within) || !self.keys.is_empty() && self.keys.contains(&self.hasher.hash(key))
+    }
+
+    fn may_change_within(&self, ranges: &[KeyRange]) -> bool {
+        self.payloads.iter().any(|payload| changes_within(payload, ranges))
     }
 }

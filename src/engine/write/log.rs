@@ -1,6 +1,7 @@
 //! The log of a store, before and after its first write, and the queue of batches in front of it.
 
-use super::condition::{Condition, Outcome, ReadKeys};
+use super::condition::{Condition, Outcome, Reads};
+use super::recent::Recent;
 use crate::engine::shared::Seen;
 use crate::engine::storage::Storage;
 use crate::error::Result;
@@ -11,7 +12,7 @@ use crate::manifest::LogMark;
 use crate::memtable::Memtable;
 use crate::options::Durability;
 use crate::sync::Mutex;
-use crate::wal::{self, Batch, OpKind};
+use crate::wal::{self, Batch, BatchOp, OpKind};
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -55,6 +56,7 @@ pub(crate) struct ActiveLog {
     pub memtable: Arc<Memtable>,
     pub next_seq: Seq,
     pub arena: Arena,
+    pub recent: Recent,
     /// Delay that writers owe and have not slept yet.
     pub sleep_debt: Duration,
     pub health: LogHealth,
@@ -63,8 +65,8 @@ pub(crate) struct ActiveLog {
 impl ActiveLog {
     /// A log without failures that continues at `next_seq`.
     pub fn new(writer: wal::LogWriter, id: FileId, memtable: Arc<Memtable>, next_seq: Seq) -> Self {
-        let (arena, health) = (Arena::default(), LogHealth::default());
-        ActiveLog { writer, id, memtable, next_seq, arena, sleep_debt: Duration::ZERO, health }
+        let (arena, recent, health) = (Arena::default(), Recent::default(), LogHealth::default());
+        ActiveLog { writer, id, memtable, next_seq, arena, recent, sleep_debt: Duration::ZERO, health }
     }
 
     /// What is durable once this log and all earlier ones are synced.
@@ -138,8 +140,8 @@ impl EncodedBatch {
     }
 
     /// The batch, to be committed only on this condition.
-    pub fn only_if(self, seen: Seen, keys: ReadKeys) -> Self {
-        EncodedBatch { condition: Some(Box::new(Condition { seen, keys })), ..self }
+    pub fn only_if(self, seen: Seen, reads: Reads, attempts: u32) -> Self {
+        EncodedBatch { condition: Some(Box::new(Condition { seen, reads, attempts })), ..self }
     }
 
     pub fn is_committed(&self) -> bool {
@@ -172,22 +174,32 @@ pub(crate) fn apply(
     mut on_range: impl FnMut(&[u8], Option<&[u8]>),
 ) {
     for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
-        let kind = match op.kind {
-            OpKind::Put => EntryKind::Put,
-            OpKind::Delete => EntryKind::Tombstone,
-            OpKind::DeleteRange => {
-                let mut start = op.data;
-                let end = start.split_off(op.key_len);
-                let end = (!end.is_empty()).then_some(end);
-                on_range(&start, end.as_deref());
-                table.delete_range(seq, start, end);
-                continue;
-            }
-        };
-        let key = op.data.get(..op.key_len).unwrap_or_default();
-        if let Some(prefixes) = &storage.prefixes {
-            prefixes.of_key(key, |hash| table.insert_prefix(hash));
-        }
-        table.insert(storage.header.hasher.hash(key), seq, kind, op.key_len, op.data);
+        apply_one(table, storage, seq, op, &mut on_range);
     }
+}
+
+/// Inserts an operation into a memtable. Calls `on_range` with the start and end of a deleted range.
+#[inline]
+pub(crate) fn apply_one(
+    table: &Memtable,
+    storage: &Storage,
+    seq: Seq,
+    op: BatchOp,
+    on_range: &mut impl FnMut(&[u8], Option<&[u8]>),
+) {
+    let kind = match op.kind {
+        OpKind::Put => EntryKind::Put,
+        OpKind::Delete => EntryKind::Tombstone,
+        OpKind::DeleteRange => {
+            let mut start = op.data;
+            let end = start.split_off(op.key_len);
+            let end = (!end.is_empty()).then_some(end);
+            on_range(&start, end.as_deref());
+            return table.delete_range(seq, start, end);
+        }
+    };
+    if let Some(prefixes) = &storage.prefixes {
+        prefixes.of_key(op.key(), |hash| table.insert_prefix(hash));
+    }
+    table.insert(storage.header.hasher.hash(op.key()), seq, kind, op.key_len, op.data);
 }

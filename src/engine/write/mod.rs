@@ -7,6 +7,7 @@ mod first_write;
 mod flush;
 mod ingest;
 pub(crate) mod log;
+mod recent;
 mod rotate;
 
 use self::log::{InheritedLogs, Log, QueuedBatch};
@@ -24,6 +25,8 @@ pub(crate) struct Writer {
     log: Mutex<Log>,
     /// Batches that wait for the log, oldest first.
     queue: Mutex<Vec<Arc<QueuedBatch>>>,
+    /// Shared with the transactions that have read ranges and are about to commit.
+    range_readers: Arc<()>,
 }
 
 impl Writer {
@@ -35,6 +38,17 @@ impl Writer {
         logs: Option<InheritedLogs>,
     ) -> Self {
         let log = Mutex::new(logs.map_or(Log::None, Log::Inherited));
-        Writer { shared, publisher, filters, log, queue: Mutex::default() }
+        Writer { shared, publisher, filters, log, queue: Mutex::default(), range_readers: Arc::new(()) }
+    }
+
+    /// As long as the result lives, the log keeps its latest batches, so that it knows whether they change
+    /// ranges that a transaction has read.
+    pub fn read_ranges(&self) -> Arc<()> {
+        Arc::clone(&self.range_readers)
+    }
+
+    #[inline]
+    fn has_range_readers(&self) -> bool {
+        Arc::strong_count(&self.range_readers) > 1
     }
 }

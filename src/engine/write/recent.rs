@@ -1,0 +1,141 @@
+//! The latest batches of the active log, for transactions that have read ranges of keys.
+
+use crate::bounds::{KeyRange, contains};
+use crate::key::Seq;
+use crate::wal::{self, OpKind};
+use bytes::Bytes;
+use std::collections::VecDeque;
+use std::ops::Bound;
+
+/// How many bytes of newer batches the holder of the log compares with ranges at the first attempt. The limit
+/// doubles with each further one, so that a transaction gets through no matter how fast others write.
+const COMPARED_BYTES: usize = 256 << 10;
+
+/// The latest batches that went into the active memtable. Kept only while a transaction with ranges commits.
+/// They share the memtable's memory, and are dropped with it.
+#[derive(Default)]
+pub(crate) struct Recent {
+    /// All batches after this number are here. `None` if none are kept.
+    since: Option<Seq>,
+    /// Each with its first sequence number, oldest first.
+    batches: VecDeque<(Seq, Bytes)>,
+}
+
+impl Recent {
+    /// Begins to keep batches, from after `last_seq` on, or stops.
+    pub fn keep(&mut self, wanted: bool, last_seq: Seq) {
+        if wanted {
+            self.since.get_or_insert(last_seq);
+        } else {
+            self.clear();
+        }
+    }
+
+    /// Whether batches are kept.
+    pub fn is_kept(&self) -> bool {
+        self.since.is_some()
+    }
+
+    /// Forgets everything, because another memtable is active.
+    pub fn clear(&mut self) {
+        (self.since, self.batches) = (None, VecDeque::new());
+    }
+
+    /// Keeps a batch that goes into the memtable.
+    pub fn add(&mut self, first_seq: Seq, payload: &Bytes) {
+        self.batches.push_back((first_seq, payload.clone()));
+    }
+
+    /// Whether a batch after number `since` may change something within these ranges.
+    pub fn may_change(&self, ranges: &[KeyRange], since: Seq, attempts: u32) -> bool {
+        if self.since.is_none_or(|from| since < from) {
+            return true;
+        }
+        let newer = self.batches.partition_point(|(seq, _)| *seq <= since);
+        let mut left = COMPARED_BYTES.saturating_mul(1 << attempts.min(30));
+        self.batches.range(newer..).any(|(_, payload)| {
+            let is_beyond = left < payload.len();
+            left = left.saturating_sub(payload.len());
+            is_beyond || changes_within(payload, ranges)
+        })
+    }
+}
+
+/// Whether a batch changes a key within one of these ranges.
+pub(super) fn changes_within(payload: &Bytes, ranges: &[KeyRange]) -> bool {
+    wal::ops(payload.clone()).any(|op| {
+        let end = op.data.get(op.key_len..).unwrap_or_default();
+        ranges.iter().any(|range| match op.kind {
+            OpKind::DeleteRange => overlaps(range, op.key(), end),
+            OpKind::Put | OpKind::Delete => contains(range, op.key()),
+        })
+    })
+}
+
+/// Whether a deleted range, whose empty end stands for none, may have a key of `range`.
+fn overlaps((lower, upper): &KeyRange, start: &[u8], end: &[u8]) -> bool {
+    let ends_before = match lower {
+        Bound::Included(first) | Bound::Excluded(first) => !end.is_empty() && end <= first.as_slice(),
+        Bound::Unbounded => false,
+    };
+    let begins_after = match upper {
+        Bound::Included(last) => start > last.as_slice(),
+        Bound::Excluded(after) => start >= after.as_slice(),
+        Bound::Unbounded => false,
+    };
+    !ends_before && !begins_after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::wal::Batch;
+
+    fn put(key: &str, value: &[u8]) -> Bytes {
+        let mut batch = Batch::new();
+        batch.put(key, value);
+        batch.into_bytes()
+    }
+
+    fn range(from: &str, to: &str) -> Vec<KeyRange> {
+        vec![(Bound::Included(from.into()), Bound::Excluded(to.into()))]
+    }
+
+    #[test]
+    fn only_batches_after_the_moment_that_touch_a_range_change_it() {
+        let mut recent = Recent::default();
+        assert!(recent.may_change(&range("a", "z"), 9, 0), "nothing is kept, so nothing is known");
+        recent.keep(true, 7);
+        recent.add(8, &put("c", b""));
+        recent.add(9, &put("m", b""));
+        assert!(recent.may_change(&range("a", "b"), 6, 0), "from before it began");
+        assert!(!recent.may_change(&range("a", "b"), 7, 0));
+        assert!(recent.may_change(&range("a", "d"), 7, 0));
+        assert!(!recent.may_change(&range("a", "d"), 8, 0));
+        assert!(recent.may_change(&range("a", "n"), 8, 0));
+        assert!(!recent.may_change(&range("a", "n"), 9, 0));
+        recent.keep(true, 9);
+        assert!(!recent.may_change(&range("a", "b"), 7, 0), "it still has the older ones");
+        let large = put("y", &[0; COMPARED_BYTES]);
+        recent.add(10, &large);
+        assert!(recent.may_change(&range("a", "b"), 9, 0), "too much to look at");
+        assert!(!recent.may_change(&range("a", "b"), 9, 1), "the second time, it looks further");
+        recent.keep(false, 10);
+        assert!(recent.may_change(&range("a", "b"), 10, 0));
+    }
+
+    #[test]
+    fn a_deleted_range_touches_what_it_overlaps() {
+        let deletes = |from: &str, to: &str| {
+            let mut batch = Batch::new();
+            batch.delete_range((Bound::Included(from), if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to) }));
+            batch.into_bytes()
+        };
+        let ranges = range("d", "g");
+        for (from, to, touches) in [("a", "d", false), ("a", "e", true), ("e", "f", true), ("f", "z", true), ("g", "z", false), ("a", "", true), ("g", "", false)] {
+            assert_eq!(changes_within(&deletes(from, to), &ranges), touches, "{from}..{to}");
+        }
+        let all = [(Bound::Unbounded, Bound::Unbounded)];
+        assert!(changes_within(&deletes("a", "b"), &all) && changes_within(&put("", b""), &all));
+    }
+}
