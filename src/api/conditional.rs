@@ -214,7 +214,9 @@ impl Db {
             let seen = engine.shared.seen();
             let found = self.reader().multi_get(&reads.keys)?;
             let mut rows = reads.keys.iter().zip(values.iter().zip(&found));
-            if let Some((key, _)) = rows.find(|(_, (expected, found))| expected.as_deref() != found.as_deref()) {
+            if let Some((key, _)) =
+                rows.find(|(_, (expected, found))| expected.as_deref() != found.as_deref())
+            {
                 return Err(Error::conflict(key));
             }
             let Some(batch) = &batch else { return engine.writer.write(Batch::new(), durability) };

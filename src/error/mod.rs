@@ -191,14 +191,18 @@ pub enum Error {
     EmptyPrefix,
     /// A key does not have the value that a batch expects, or has changed since a transaction read it. Nothing
     /// was written.
-    #[error("nothing was written, because key \"{key}\" has changed or differs from what was expected; read it again and retry")]
+    #[error(
+        "nothing was written, because key \"{key}\" has changed or differs from what was expected; read it again and retry"
+    )]
     Conflict {
         /// The key, escaped. In a range that was read, the first one that differs.
         key: String,
     },
     /// A transaction takes more memory than
     /// [`Options::transaction_bytes`](crate::Options::transaction_bytes).
-    #[error("a transaction of {bytes} bytes is too large (at most {max} bytes); split it, or raise transaction_bytes")]
+    #[error(
+        "a transaction of {bytes} bytes is too large (at most {max} bytes); split it, or raise transaction_bytes"
+    )]
     TransactionTooLarge {
         /// The memory that it would take, in bytes.
         bytes: u64,

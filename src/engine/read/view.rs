@@ -58,7 +58,16 @@ impl View {
     ) -> Self {
         let filters = Arc::new(Filters::new(used, vec![Arc::clone(active.filter())], &live));
         let had_ranges = !live.ranged().is_empty();
-        View { active, immutable: Vec::new(), own: None, live, logs_reach_back, had_ranges, filters, prefixes }
+        View {
+            active,
+            immutable: Vec::new(),
+            own: None,
+            live,
+            logs_reach_back,
+            had_ranges,
+            filters,
+            prefixes,
+        }
     }
 
     /// The view after a change.
@@ -137,7 +146,9 @@ impl View {
     /// Whether there may be range tombstones.
     #[inline]
     pub fn has_ranges(&self) -> bool {
-        self.had_ranges || self.active.has_ranges() || self.own.as_ref().is_some_and(|own| own.table.has_ranges())
+        self.had_ranges
+            || self.active.has_ranges()
+            || self.own.as_ref().is_some_and(|own| own.table.has_ranges())
     }
 
     /// What hides entries from a walk as of `seq`; `None` if nothing does.

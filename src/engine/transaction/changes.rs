@@ -47,7 +47,9 @@ impl<'a> Comparison<'a> {
             self.reader.each_entry(self.now.0, self.now.1, &keys, |entry| {
                 versions.push(entry.map(|entry| entry.seq));
             })?;
-            if let Some(((key, _), _)) = suspects.iter().zip(&versions).find(|((_, before), now)| before != *now) {
+            if let Some(((key, _), _)) =
+                suspects.iter().zip(&versions).find(|((_, before), now)| before != *now)
+            {
                 return Err(Error::conflict(key));
             }
         }
@@ -72,9 +74,8 @@ impl<'a> Comparison<'a> {
         if self.same_segments && !self.may_differ_within(bounds) {
             return Ok(());
         }
-        let walk = |(view, seq): (&View, Seq)| {
-            view.merge(seq, Direction::Forward, bounds.0, bounds.1, Access::Keys)
-        };
+        let walk =
+            |(view, seq): (&View, Seq)| view.merge(seq, Direction::Forward, bounds.0, bounds.1, Access::Keys);
         let (mut before, mut now) = (walk(self.before), walk(self.now));
         loop {
             match (before.advance_visible()?, now.advance_visible()?) {
@@ -96,8 +97,7 @@ impl<'a> Comparison<'a> {
             if table.has_ranges() && table.ranges().newest() > self.before.1 {
                 return true; // Rarely. The rows tell.
             }
-            let mut cursor =
-                MemtableCursor::new(Arc::clone(table), self.now.1, Direction::Forward, lower);
+            let mut cursor = MemtableCursor::new(Arc::clone(table), self.now.1, Direction::Forward, lower);
             while cursor.advance() {
                 let is_within = match upper {
                     Bound::Included(last) => cursor.key().cmp_bytes(last).is_le(),

@@ -85,7 +85,8 @@ impl OwnWrites {
     /// [`Error::UnknownSavepoint`]; [`Error::OutOfMemory`].
     pub fn roll_back_to(&mut self, number: u64) -> Result<()> {
         let at = self.savepoints.iter().position(|(known, _)| *known == number);
-        let (at, (_, len)) = at.and_then(|at| Some((at, *self.savepoints.get(at)?))).ok_or(Error::UnknownSavepoint)?;
+        let (at, (_, len)) =
+            at.and_then(|at| Some((at, *self.savepoints.get(at)?))).ok_or(Error::UnknownSavepoint)?;
         self.savepoints.truncate(at + 1);
         self.truncate(len)
     }

@@ -128,11 +128,22 @@ mod tests {
     fn a_deleted_range_touches_what_it_overlaps() {
         let deletes = |from: &str, to: &str| {
             let mut batch = Batch::new();
-            batch.delete_range((Bound::Included(from), if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to) }));
+            batch.delete_range((
+                Bound::Included(from),
+                if to.is_empty() { Bound::Unbounded } else { Bound::Excluded(to) },
+            ));
             batch.into_bytes()
         };
         let ranges = range("d", "g");
-        for (from, to, touches) in [("a", "d", false), ("a", "e", true), ("e", "f", true), ("f", "z", true), ("g", "z", false), ("a", "", true), ("g", "", false)] {
+        for (from, to, touches) in [
+            ("a", "d", false),
+            ("a", "e", true),
+            ("e", "f", true),
+            ("f", "z", true),
+            ("g", "z", false),
+            ("a", "", true),
+            ("g", "", false),
+        ] {
             assert_eq!(changes_within(&deletes(from, to), &ranges), touches, "{from}..{to}");
         }
         let all = [(Bound::Unbounded, Bound::Unbounded)];

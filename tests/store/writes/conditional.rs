@@ -66,7 +66,11 @@ fn compare_and_set_writes_only_over_the_expected_value() {
         CompareAndSet::Differs(current) => current.map(|value| value.to_vec()),
     };
     for flushed in [false, true] {
-        let settle = || if flushed { db.flush().unwrap() };
+        let settle = || {
+            if flushed {
+                db.flush().unwrap()
+            }
+        };
         assert_eq!(differs(db.compare_and_set("k", Some(b"1"), Some(b"2")).unwrap()), None);
         assert!(db.compare_and_set("k", None, None).unwrap().is_set(), "absent as expected");
         assert!(db.compare_and_set("k", None, Some(b"1")).unwrap().is_set());
@@ -88,7 +92,12 @@ fn compare_and_set_writes_only_over_the_expected_value() {
 fn an_update_starts_again_if_its_key_changes_in_between() {
     let meddlers: [(&str, &dyn Fn(&Db), Option<&str>, u32); 9] = [
         ("a put", &|db| db.put("k", "other").unwrap(), Some("other"), 2),
-        ("a put and a flush", &|db| db.put("k", "other").and_then(|()| db.flush()).unwrap(), Some("other"), 2),
+        (
+            "a put and a flush",
+            &|db| db.put("k", "other").and_then(|()| db.flush()).unwrap(),
+            Some("other"),
+            2,
+        ),
         ("a deletion", &|db| db.delete("k").unwrap(), None, 2),
         ("a deleted range", &|db| db.delete_range("a".."z").unwrap(), None, 2),
         ("a deleted prefix", &|db| db.delete_prefix("k").unwrap(), None, 2),
@@ -146,7 +155,8 @@ fn of_threads_that_race_for_a_key_exactly_one_inserts_it() {
     for durability in [Durability::Os, Durability::Sync] {
         let dir = fast_dir();
         let db = tiny().durability(durability).open(dir.path().join("store")).unwrap();
-        let (start, done, new) = (Barrier::new(THREADS as usize + 1), AtomicBool::new(false), AtomicU64::new(0));
+        let (start, done, new) =
+            (Barrier::new(THREADS as usize + 1), AtomicBool::new(false), AtomicU64::new(0));
         std::thread::scope(|scope| {
             let threads: Vec<_> = (0..THREADS)
                 .map(|thread| {
