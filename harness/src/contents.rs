@@ -1,7 +1,7 @@
 //! The contents of a store, and how batches change them.
 
 use crate::support::Contents;
-use sidebloom::{Batch, Range, Result};
+use sidebloom::{Batch, MAX_KEY_BYTES, Range, Result, prefix_end};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -80,6 +80,27 @@ impl<K: AsRef<[u8]>> Span<K> {
             }
             _ => false,
         }
+    }
+
+    /// Whether no key can be in it.
+    pub fn is_empty(&self) -> bool {
+        use Bound::{Excluded, Included, Unbounded};
+        let after = |key: &[u8]| match key.len() {
+            MAX_KEY_BYTES => prefix_end(key),
+            _ => Some([key, &[0]].concat()),
+        };
+        let Span::Range(lower, upper) = self else { return false };
+        let first = match lower {
+            Included(key) => Some(key.as_ref().to_vec()),
+            Excluded(key) => after(key.as_ref()),
+            Unbounded => Some(Vec::new()),
+        };
+        let end = match upper {
+            Included(key) => after(key.as_ref()),
+            Excluded(key) => Some(key.as_ref().to_vec()),
+            Unbounded => None,
+        };
+        first.is_none_or(|first| end.is_some_and(|end| first >= end))
     }
 
     fn delete_in(&self, batch: &mut Batch) {

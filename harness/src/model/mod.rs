@@ -12,6 +12,7 @@ mod program;
 mod rows;
 mod store_location;
 mod threads;
+mod transactions;
 mod upkeep;
 
 use crate::harness::{Args, Counts, Harness};
