@@ -1,7 +1,7 @@
 //! The contents of a store, and how batches change them.
 
 use crate::support::Contents;
-use sidebloom::{Batch, MAX_KEY_BYTES, Range, Result, prefix_end};
+use sidebloom::{Batch, Db, Durability, MAX_KEY_BYTES, Range, Result, prefix_end};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -125,6 +125,33 @@ pub fn batch_of<K: AsRef<[u8]>, V: AsRef<[u8]>>(changes: &[Change<K, V>]) -> Bat
     let mut batch = Batch::new();
     add_to(&mut batch, changes);
     batch
+}
+
+/// Writes the changes as a transaction, which reads each key that it writes. Nobody else may write those.
+pub fn transact<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    db: &Db,
+    changes: &[Change<K, V>],
+    durability: Durability,
+) -> Result<()> {
+    let tx = db.transaction();
+    for change in changes {
+        match change {
+            Change::Put(key, value) => {
+                tx.get(key)?;
+                tx.put(key, value)?;
+            }
+            Change::Delete(key) => {
+                tx.get(key)?;
+                tx.delete(key)?;
+            }
+            Change::DeleteSpan(Span::All) => tx.delete_range(..)?,
+            Change::DeleteSpan(Span::Prefix(prefix)) => tx.delete_prefix(prefix)?,
+            Change::DeleteSpan(Span::Range(lower, upper)) => {
+                tx.delete_range((lower.as_ref(), upper.as_ref()))?;
+            }
+        }
+    }
+    tx.commit_with(durability)
 }
 
 pub fn add_to<K: AsRef<[u8]>, V: AsRef<[u8]>>(batch: &mut Batch, changes: &[Change<K, V>]) {

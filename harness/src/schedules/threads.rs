@@ -1,6 +1,7 @@
 //! The threads that use the store of a schedule.
 
 use super::model::{Writer, key};
+use super::transactions::Histories;
 use crate::config;
 use crate::support::{Contents, Rng, STORE, SimFs, contents};
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -13,13 +14,14 @@ pub struct Shared {
     pub fs: SimFs,
     pub base: Contents,
     pub writers: Vec<Writer>,
+    pub histories: Histories,
     /// Whether an I/O fault is planned.
     pub may_fail: bool,
 }
 
 impl Shared {
     #[track_caller]
-    fn allow(&self, error: &Error, what: &str) {
+    pub fn allow(&self, error: &Error, what: &str) {
         let strikes = self.fs.strikes();
         let is_fault = match error {
             Error::Io { path, .. } => strikes.iter().any(|strike| strike.path == *path),
