@@ -209,8 +209,9 @@ impl Db {
         let expected = batch.take_expected().unwrap_or_default();
         let (keys, values): (Vec<Vec<u8>>, Vec<Option<Vec<u8>>>) = expected.into_iter().unzip();
         let reads = Arc::new(ReadSet { keys, ranges: Vec::new() });
+        let _kept = reads.needs_recent().then(|| engine.writer.keep_recent());
         let batch = if batch.is_empty() { None } else { Some(EncodedBatch::new(batch, durability)?) };
-        loop {
+        for attempts in 0.. {
             let seen = engine.shared.seen();
             let found = self.reader().multi_get(&reads.keys)?;
             let mut rows = reads.keys.iter().zip(values.iter().zip(&found));
@@ -220,11 +221,12 @@ impl Db {
                 return Err(Error::conflict(key));
             }
             let Some(batch) = &batch else { return engine.writer.write(Batch::new(), durability) };
-            let batch = batch.clone().only_if(seen, Reads::These(Arc::clone(&reads)), 0);
+            let batch = batch.clone().only_if(seen, Reads::These(Arc::clone(&reads)), attempts);
             if engine.writer.submit(batch)? == Outcome::Committed {
-                return Ok(());
+                break;
             }
         }
+        Ok(())
     }
 
     /// When writes are acknowledged, unless a call says otherwise.

@@ -137,7 +137,7 @@ impl Work {
             return writer.submit(batch).map(drop);
         }
         let set = Arc::new(reads.to_set());
-        let _kept = (!set.ranges.is_empty()).then(|| writer.read_ranges());
+        let _kept = set.needs_recent().then(|| writer.keep_recent());
         let mut before = (self.view, self.seen);
         for attempts in 0.. {
             let batch = batch.clone().only_if(before.1, Reads::These(Arc::clone(&set)), attempts);

@@ -109,7 +109,7 @@ impl Writer {
         check_next_seq(log.next_seq.saturating_add(count))?;
         let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
         self.make_room(log, bytes)?;
-        let keeps_recent = self.has_range_readers();
+        let keeps_recent = self.keeps_recent();
         if keeps_recent || log.recent.is_kept() {
             log.recent.keep(keeps_recent, log.next_seq - 1);
         }

@@ -6,11 +6,12 @@
 //!    has become active since, or rows were ingested, it does not know, and takes the condition for stale.
 //! 3. A stale batch is not committed. Its writer reads again: only data decides whether it has a conflict.
 //!
-//! For ranges that were read, the memtable could have any number of newer entries in them. So the log keeps
-//! its latest batches while a transaction with such ranges commits ([`Recent`]).
+//! In ranges that were read, the memtable could have any number of newer entries, and to look up very many keys
+//! would keep the log locked for long. So the log keeps its latest batches while a transaction with such reads
+//! commits (`recent.rs`).
 
 use super::log::{ActiveLog, EncodedBatch};
-use super::recent::changes_within;
+use super::recent::changes;
 use crate::bounds::KeyRange;
 use crate::engine::shared::Seen;
 use crate::hash::KeyHasher;
@@ -20,9 +21,6 @@ use crate::wal::{self, OpKind};
 use bytes::Bytes;
 use std::collections::HashSet;
 use std::sync::Arc;
-
-#[expect(unused_imports, reason = "for the documentation")]
-use super::recent::Recent;
 
 /// What must not have changed for a batch to be committed.
 #[derive(Clone)]
@@ -45,8 +43,20 @@ pub(crate) enum Reads {
 /// Keys and ranges that were read.
 #[derive(Debug, Default)]
 pub(crate) struct ReadSet {
+    /// Sorted.
     pub keys: Vec<Vec<u8>>,
     pub ranges: Vec<KeyRange>,
+}
+
+impl ReadSet {
+    /// Keys that the holder of the log looks up in the memtable, at most. It takes as long as a few puts.
+    const LOOKUPS_MAX: usize = 256;
+
+    /// Whether it is compared with the log's latest batches, instead of the memtable. Whoever hands it in has
+    /// called [`Writer::keep_recent`](super::Writer::keep_recent).
+    pub fn needs_recent(&self) -> bool {
+        !self.ranges.is_empty() || self.keys.len() > Self::LOOKUPS_MAX
+    }
 }
 
 /// What became of a batch that was handed to the log.
@@ -71,12 +81,10 @@ pub(super) fn mark_stale(group: &mut [EncodedBatch], log: &ActiveLog, epoch: u64
             let is_stale = condition.seen.epoch != epoch
                 || match &condition.reads {
                     Reads::OwnKeys => wal::ops(batch.payload.clone()).any(|op| may_be_newer(op.key())),
-                    Reads::These(reads) => {
-                        reads.keys.iter().any(|key| may_be_newer(key))
-                            || !reads.ranges.is_empty()
-                                && (log.recent.may_change(&reads.ranges, since, condition.attempts)
-                                    || earlier.may_change_within(&reads.ranges))
+                    Reads::These(reads) if reads.needs_recent() => {
+                        log.recent.may_change(reads, since, condition.attempts) || earlier.changes(reads)
                     }
+                    Reads::These(reads) => reads.keys.iter().any(|key| may_be_newer(key)),
                 };
             if is_stale {
                 batch.outcome = Outcome::Stale;
@@ -134,7 +142,7 @@ impl Earlier<'_> {
         self.ranges.iter().any(within) || !self.keys.is_empty() && self.keys.contains(&self.hasher.hash(key))
     }
 
-    fn may_change_within(&self, ranges: &[KeyRange]) -> bool {
-        self.payloads.iter().any(|payload| changes_within(payload, ranges))
+    fn changes(&self, reads: &ReadSet) -> bool {
+        self.payloads.iter().any(|payload| changes(payload, reads))
     }
 }

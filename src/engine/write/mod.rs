@@ -25,8 +25,8 @@ pub(crate) struct Writer {
     log: Mutex<Log>,
     /// Batches that wait for the log, oldest first.
     queue: Mutex<Vec<Arc<QueuedBatch>>>,
-    /// Shared with the transactions that have read ranges and are about to commit.
-    range_readers: Arc<()>,
+    /// Shared with the transactions that commit and need the latest batches.
+    readers_of_recent: Arc<()>,
 }
 
 impl Writer {
@@ -38,17 +38,17 @@ impl Writer {
         logs: Option<InheritedLogs>,
     ) -> Self {
         let log = Mutex::new(logs.map_or(Log::None, Log::Inherited));
-        Writer { shared, publisher, filters, log, queue: Mutex::default(), range_readers: Arc::new(()) }
+        Writer { shared, publisher, filters, log, queue: Mutex::default(), readers_of_recent: Arc::new(()) }
     }
 
     /// As long as the result lives, the log keeps its latest batches, so that it knows whether they change
-    /// ranges that a transaction has read.
-    pub fn read_ranges(&self) -> Arc<()> {
-        Arc::clone(&self.range_readers)
+    /// what a transaction has read.
+    pub fn keep_recent(&self) -> Arc<()> {
+        Arc::clone(&self.readers_of_recent)
     }
 
     #[inline]
-    fn has_range_readers(&self) -> bool {
-        Arc::strong_count(&self.range_readers) > 1
+    fn keeps_recent(&self) -> bool {
+        Arc::strong_count(&self.readers_of_recent) > 1
     }
 }

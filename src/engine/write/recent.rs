@@ -1,5 +1,6 @@
-//! The latest batches of the active log, for transactions that have read ranges of keys.
+//! The latest batches of the active log, for transactions that have read ranges, or very many keys.
 
+use super::condition::ReadSet;
 use crate::bounds::{KeyRange, contains};
 use crate::key::Seq;
 use crate::wal::{self, OpKind};
@@ -7,11 +8,11 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-/// How many bytes of newer batches the holder of the log compares with ranges at the first attempt. The limit
+/// How many bytes of newer batches the holder of the log compares with what was read at the first attempt. The limit
 /// doubles with each further one, so that a transaction gets through no matter how fast others write.
 const COMPARED_BYTES: usize = 256 << 10;
 
-/// The latest batches that went into the active memtable. Kept only while a transaction with ranges commits.
+/// The latest batches that went into the active memtable. Kept only while such a transaction commits.
 /// They share the memtable's memory, and are dropped with it.
 #[derive(Default)]
 pub(crate) struct Recent {
@@ -46,8 +47,8 @@ impl Recent {
         self.batches.push_back((first_seq, payload.clone()));
     }
 
-    /// Whether a batch after number `since` may change something within these ranges.
-    pub fn may_change(&self, ranges: &[KeyRange], since: Seq, attempts: u32) -> bool {
+    /// Whether a batch after number `since` may change something that was read.
+    pub fn may_change(&self, reads: &ReadSet, since: Seq, attempts: u32) -> bool {
         if self.since.is_none_or(|from| since < from) {
             return true;
         }
@@ -56,19 +57,24 @@ impl Recent {
         self.batches.range(newer..).any(|(_, payload)| {
             let is_beyond = left < payload.len();
             left = left.saturating_sub(payload.len());
-            is_beyond || changes_within(payload, ranges)
+            is_beyond || changes(payload, reads)
         })
     }
 }
 
-/// Whether a batch changes a key within one of these ranges.
-pub(super) fn changes_within(payload: &Bytes, ranges: &[KeyRange]) -> bool {
-    wal::ops(payload.clone()).any(|op| {
-        let end = op.data.get(op.key_len..).unwrap_or_default();
-        ranges.iter().any(|range| match op.kind {
-            OpKind::DeleteRange => overlaps(range, op.key(), end),
-            OpKind::Put | OpKind::Delete => contains(range, op.key()),
-        })
+/// Whether a batch changes a key that was read, or one within a range that was read.
+pub(super) fn changes(payload: &Bytes, ReadSet { keys, ranges }: &ReadSet) -> bool {
+    wal::ops(payload.clone()).any(|op| match op.kind {
+        OpKind::Put | OpKind::Delete => {
+            keys.binary_search_by(|key| key.as_slice().cmp(op.key())).is_ok()
+                || ranges.iter().any(|range| contains(range, op.key()))
+        }
+        OpKind::DeleteRange => {
+            let end = op.data.get(op.key_len..).unwrap_or_default();
+            let first = keys.partition_point(|key| key.as_slice() < op.key());
+            keys.get(first).is_some_and(|key| end.is_empty() || key.as_slice() < end)
+                || ranges.iter().any(|range| overlaps(range, op.key(), end))
+        }
     })
 }
 
@@ -97,8 +103,8 @@ mod tests {
         batch.into_bytes()
     }
 
-    fn range(from: &str, to: &str) -> Vec<KeyRange> {
-        vec![(Bound::Included(from.into()), Bound::Excluded(to.into()))]
+    fn range(from: &str, to: &str) -> ReadSet {
+        ReadSet { keys: Vec::new(), ranges: vec![(Bound::Included(from.into()), Bound::Excluded(to.into()))] }
     }
 
     #[test]
@@ -144,9 +150,16 @@ mod tests {
             ("a", "", true),
             ("g", "", false),
         ] {
-            assert_eq!(changes_within(&deletes(from, to), &ranges), touches, "{from}..{to}");
+            assert_eq!(changes(&deletes(from, to), &ranges), touches, "{from}..{to}");
         }
-        let all = [(Bound::Unbounded, Bound::Unbounded)];
-        assert!(changes_within(&deletes("a", "b"), &all) && changes_within(&put("", b""), &all));
+        let all = ReadSet { keys: Vec::new(), ranges: vec![(Bound::Unbounded, Bound::Unbounded)] };
+        assert!(changes(&deletes("a", "b"), &all) && changes(&put("", b""), &all));
+        let keys = ReadSet { keys: ["b", "d"].map(Into::into).into(), ranges: Vec::new() };
+        for (from, to, touches) in
+            [("a", "b", false), ("a", "c", true), ("c", "d", false), ("c", "", true), ("e", "", false)]
+        {
+            assert_eq!(changes(&deletes(from, to), &keys), touches, "{from}..{to}");
+        }
+        assert!(changes(&put("d", b""), &keys) && !changes(&put("c", b""), &keys));
     }
 }
