@@ -1,7 +1,7 @@
 //! What is a conflict of transactions, and what is none.
 
 use super::transactions::{conflict, rows, store, value};
-use sidebloom::{Db, Error, Isolation, Transaction};
+use sidebloom::{Batch, Db, Error, Isolation, Transaction};
 
 /// What another writer does to a key that was read decides; the engine's own work does not.
 #[test]
@@ -192,4 +192,35 @@ fn a_range_counts_only_as_far_as_it_was_walked() {
         assert_eq!(after(&cursor, changed), commits, "{changed}");
     }
     assert!(!after(&cursor, "z"), "the last seek found the end");
+}
+
+/// So many keys that the log does not look each of them up.
+#[test]
+fn a_transaction_that_has_read_very_many_keys_is_checked_for_each() {
+    let keys: Vec<String> = (0..2000).map(|n| format!("{n:04}")).collect();
+    for (changed, commits) in [("0500", false), ("1999", false), ("1999x", true), ("2500", true)] {
+        for deletes in [false, true] {
+            let (_dir, db) = store();
+            keys.iter().step_by(2).for_each(|key| db.put(key, "").unwrap());
+            db.put("1999", "").unwrap();
+            let tx = db.transaction();
+            assert_eq!(tx.multi_get(&keys).unwrap().iter().flatten().count(), 1001);
+            tx.put("x", "").unwrap();
+            for n in 0..50 {
+                db.put(format!("other {n}"), "").unwrap();
+            }
+            if deletes {
+                db.delete_range(changed..=changed).unwrap();
+            } else {
+                db.put(changed, "changed").unwrap();
+            }
+            assert_eq!(tx.commit().is_ok(), commits, "{changed}, deletes: {deletes}");
+            let mut batch = Batch::new();
+            keys.iter().step_by(2).filter(|key| **key != changed).for_each(|key| batch.expect(key, ""));
+            batch.put("y", "");
+            db.write(batch.clone()).unwrap();
+            batch.expect_absent("1998");
+            assert!(matches!(db.write(batch), Err(Error::Contradiction { .. })));
+        }
+    }
 }
