@@ -23,12 +23,14 @@ pub struct Committed {
 }
 
 /// The numbers of a list, as a store keeps them.
+#[cfg(sidebloom_schedules)]
 pub fn parse(value: Option<&[u8]>) -> Vec<u64> {
     let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().unwrap());
     value.unwrap_or_default().chunks(8).map(number).collect()
 }
 
 /// The list with one more number, as a store keeps it.
+#[cfg(sidebloom_schedules)]
 pub fn appended(list: &[u64], number: u64) -> Vec<u8> {
     list.iter().chain([&number]).flat_map(|number| number.to_le_bytes()).collect()
 }

@@ -1,18 +1,16 @@
-//! Writes that depend on what the store has: [`Db::insert_new`], [`Db::compare_and_set`], [`Db::update`], and
-//! batches with expectations.
+//! Writes that depend on what the store has: [`Db::insert_new`], [`Db::compare_and_set`] and [`Db::update`].
 //!
 //! Each reads first, without a lock. The write is then committed only if nothing that was read may have
 //! changed since; otherwise it starts again. So one of two writers that race always succeeds.
 
 use super::handle::Db;
-use crate::engine::write::condition::{Outcome, ReadSet, Reads};
+use crate::engine::write::condition::{Outcome, Reads};
 use crate::engine::write::log::EncodedBatch;
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::key::Value;
 use crate::options::Durability;
 use crate::wal::{Batch, check_lengths};
 use std::collections::HashSet;
-use std::sync::Arc;
 
 /// What [`Db::compare_and_set`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -74,8 +72,8 @@ impl Db {
     /// or more.
     ///
     /// # Errors
-    /// The errors of [`insert_new`](Self::insert_new); [`Error::BatchTooLarge`]. On error, nothing is
-    /// written.
+    /// The errors of [`insert_new`](Self::insert_new);
+    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge). On error, nothing is written.
     pub fn insert_new_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, rows: &[(K, V)]) -> Result<Vec<bool>> {
         let engine = self.engine();
         engine.shared.check_writable()?;
@@ -199,34 +197,6 @@ impl Db {
                 return Ok(());
             }
         }
-    }
-
-    /// Writes a batch that expects something of keys.
-    pub(super) fn write_expecting(&self, mut batch: Batch, durability: Durability) -> Result<()> {
-        let engine = self.engine();
-        engine.shared.check_writable()?;
-        batch.validate()?;
-        let expected = batch.take_expected().unwrap_or_default();
-        let (keys, values): (Vec<Vec<u8>>, Vec<Option<Vec<u8>>>) = expected.into_iter().unzip();
-        let reads = Arc::new(ReadSet { keys, ranges: Vec::new() });
-        let _kept = reads.needs_recent().then(|| engine.writer.keep_recent());
-        let batch = if batch.is_empty() { None } else { Some(EncodedBatch::new(batch, durability)?) };
-        for attempts in 0.. {
-            let seen = engine.shared.seen();
-            let found = self.reader().multi_get(&reads.keys)?;
-            let mut rows = reads.keys.iter().zip(values.iter().zip(&found));
-            if let Some((key, _)) =
-                rows.find(|(_, (expected, found))| expected.as_deref() != found.as_deref())
-            {
-                return Err(Error::conflict(key));
-            }
-            let Some(batch) = &batch else { return engine.writer.write(Batch::new(), durability) };
-            let batch = batch.clone().only_if(seen, Reads::These(Arc::clone(&reads)), attempts);
-            if engine.writer.submit(batch)? == Outcome::Committed {
-                break;
-            }
-        }
-        Ok(())
     }
 
     /// When writes are acknowledged, unless a call says otherwise.

@@ -145,7 +145,7 @@ impl Db {
     /// The errors of [`write`](Self::write).
     pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<()> {
         if batch.has_expectations() {
-            return self.write_expecting(batch, durability);
+            return self.engine().writer.write_expecting(self.reader(), batch, durability);
         }
         self.engine().writer.write(batch, durability)
     }

@@ -134,20 +134,20 @@ impl Transaction {
     /// it. Empty if the range's start is greater than its end. As far as it is walked, no other transaction
     /// may change it: also not by adding keys.
     pub fn range(&self, range: impl KeyBounds) -> TransactionRange<'_> {
-        TransactionRange::new(self, range.into_bounds())
+        TransactionRange::new(&self.reader, &self.work, range.into_bounds())
     }
 
     /// The keys that start with `prefix`, and their values. Otherwise like [`range`](Self::range).
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TransactionRange<'_> {
         let prefix = prefix.as_ref();
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        TransactionRange::new(self, (Bound::Included(prefix.to_vec()), end))
+        TransactionRange::new(&self.reader, &self.work, (Bound::Included(prefix.to_vec()), end))
     }
 
     /// A cursor over all rows, with the writes so far, at no row yet. Where it goes counts as walked, as for
     /// [`range`](Self::range).
     pub fn cursor(&self) -> TransactionCursor<'_> {
-        TransactionCursor::new(self)
+        TransactionCursor::new(&self.reader, &self.work)
     }
 
     /// Sets `key` to `value`.
@@ -222,8 +222,8 @@ impl Transaction {
         lock(&self.work).own.roll_back_to(savepoint.0)
     }
 
-    /// Applies all writes atomically: all of them or nothing, even after a crash. A transaction without writes
-    /// always succeeds.
+    /// Applies all writes atomically: all of them or nothing, even after a crash. Without writes, it always
+    /// succeeds.
     ///
     /// # Errors
     /// [`Error::Conflict`] if others have changed what was read; [`Error::Closing`] if the store was closed;
@@ -245,9 +245,4 @@ impl Transaction {
 
     /// Forgets all writes, as dropping it does.
     pub fn roll_back(self) {}
-
-    /// The parts that its walks need.
-    pub(super) fn parts(&self) -> (&Reader, &Mutex<Work>) {
-        (&self.reader, &self.work)
-    }
 }

@@ -1,27 +1,30 @@
-//! Ranges and cursors of a [`Transaction`], which remember how far they went.
+//! Ranges and cursors of a [`Transaction`](crate::Transaction), which remember how far they went.
 
 use super::cursor::Cursor;
 use super::range::Range;
-use super::transaction::Transaction;
 use crate::bounds::KeyRange;
+use crate::engine::read::Reader;
+use crate::engine::read::view::View;
+use crate::engine::transaction::Work;
 use crate::error::Result;
-use crate::key::Value;
-use crate::sync::lock;
+use crate::key::{Seq, Value};
+use crate::sync::{Mutex, lock};
 use std::ops::Bound;
+use std::sync::Arc;
 
 /// What a walk has read is known when it is dropped. Until then, it counts as everything.
-struct Walk<'t> {
-    transaction: &'t Transaction,
-}
+struct Walk<'t>(&'t Mutex<Work>);
 
 impl<'t> Walk<'t> {
-    fn begin(transaction: &'t Transaction) -> Self {
-        lock(transaction.parts().1).reads.begin_walk();
-        Walk { transaction }
+    /// Begins a walk. Returns it with what it reads from.
+    fn begin(reader: &Reader, work: &'t Mutex<Work>) -> (Self, Arc<View>, Seq) {
+        let mut state = lock(work);
+        state.reads.begin_walk();
+        (Walk(work), state.view_with_own(reader), state.seen.seq)
     }
 
     fn add(&self, range: KeyRange) {
-        let mut work = lock(self.transaction.parts().1);
+        let mut work = lock(self.0);
         if work.tracks_reads() {
             work.reads.add_range(range);
         }
@@ -29,18 +32,18 @@ impl<'t> Walk<'t> {
 
     /// Fails if the transaction has become too large.
     fn check_size(&self) -> Result<()> {
-        lock(self.transaction.parts().1).check_size()
+        lock(self.0).check_size()
     }
 }
 
 impl Drop for Walk<'_> {
     fn drop(&mut self) {
-        lock(self.transaction.parts().1).reads.end_walk();
+        lock(self.0).reads.end_walk();
     }
 }
 
 /// An iterator over keys and values of a transaction, in key order, from both ends. See
-/// [`Transaction::range`].
+/// [`Transaction::range`](crate::Transaction::range).
 pub struct TransactionRange<'t> {
     range: Range,
     bounds: KeyRange,
@@ -48,12 +51,8 @@ pub struct TransactionRange<'t> {
 }
 
 impl<'t> TransactionRange<'t> {
-    pub(super) fn new(transaction: &'t Transaction, bounds: KeyRange) -> Self {
-        let walk = Walk::begin(transaction);
-        let (reader, work) = transaction.parts();
-        let mut work = lock(work);
-        let (view, seq) = (work.view_with_own(reader), work.seen.seq);
-        drop(work);
+    pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>, bounds: KeyRange) -> Self {
+        let (walk, view, seq) = Walk::begin(reader, work);
         let range = Range::new(view, seq, bounds.0.clone(), bounds.1.clone());
         TransactionRange { range, bounds, walk }
     }
@@ -117,12 +116,8 @@ pub struct TransactionCursor<'t> {
 }
 
 impl<'t> TransactionCursor<'t> {
-    pub(super) fn new(transaction: &'t Transaction) -> Self {
-        let walk = Walk::begin(transaction);
-        let (reader, work) = transaction.parts();
-        let mut work = lock(work);
-        let (view, seq) = (work.view_with_own(reader), work.seen.seq);
-        drop(work);
+    pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>) -> Self {
+        let (walk, view, seq) = Walk::begin(reader, work);
         TransactionCursor { cursor: Cursor::new(&view, seq), walked: None, walk }
     }
 

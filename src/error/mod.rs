@@ -189,8 +189,8 @@ pub enum Error {
     /// An empty prefix to delete. Every key starts with it; `delete_range(..)` deletes every key.
     #[error("an empty prefix would delete every key; use delete_range(..) if that is meant")]
     EmptyPrefix,
-    /// A key does not have the value that a batch expects, or has changed since a transaction read it. Nothing
-    /// was written.
+    /// A key does not have the value that a batch expects, or has changed since a transaction read it.
+    /// Nothing was written.
     #[error(
         "nothing was written, because key \"{key}\" has changed or differs from what was expected; read it again and retry"
     )]

@@ -7,6 +7,7 @@ mod cursors;
 mod intruders;
 mod keys;
 mod play;
+mod play_transactions;
 mod player;
 mod program;
 mod rows;

@@ -3,7 +3,6 @@
 use super::blob::Blob;
 use super::cursors::{Move, moves};
 use super::keys::{Keys, value};
-use super::transactions::{Conditional, Step};
 use crate::contents::{self, Change};
 use crate::support::Rng;
 use sidebloom::Isolation;
@@ -54,6 +53,33 @@ pub enum Op {
     Reopen,
     /// Several writers, each with its own keys: their batches.
     Threads(Vec<Vec<Vec<Write>>>),
+}
+
+/// A write that depends on what the store has.
+#[derive(Debug, Clone)]
+pub enum Conditional {
+    InsertNew(Blob, Blob),
+    InsertNewMany(Vec<(Blob, Blob)>),
+    /// Whether the value is expected that the key has, or else another one; and the new value.
+    CompareAndSet(Blob, bool, Option<Blob>),
+    Update(Blob, Option<Blob>),
+    /// Keys, each with whether its value is expected, and the writes of the batch.
+    Batch(Vec<(Blob, bool)>, Vec<Write>),
+}
+
+/// One call of a transaction.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Get(Blob),
+    MultiGet(Vec<Blob>),
+    /// At most so many rows, forwards or not.
+    Walk(Span, u64, bool),
+    /// To the first key at or after this one, and so many steps further.
+    Seek(Blob, u64),
+    Write(Write),
+    InsertNew(Blob, Blob),
+    SetSavepoint,
+    RollBack,
 }
 
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! The harness, in a build whose engine runs under the scheduler.
 
 use super::model::{KEYS, Writer, key};
-use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, write};
-use super::transactions::{Histories, transact};
+use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, transact, write};
+use super::transactions::Histories;
 use crate::harness::{Args, Counts, Harness};
 use crate::support::{Contents, Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, contents, tiny_on};
 use shuttle::rand::{Rng as _, thread_rng};

@@ -21,7 +21,7 @@ pub struct Shared {
 
 impl Shared {
     #[track_caller]
-    pub fn allow(&self, error: &Error, what: &str) {
+    fn allow(&self, error: &Error, what: &str) {
         let strikes = self.fs.strikes();
         let is_fault = match error {
             Error::Io { path, .. } => strikes.iter().any(|strike| strike.path == *path),
@@ -276,4 +276,13 @@ pub fn hold(db: Db, shared: &Arc<Shared>) {
         shared.check(&contents(&db), &least, "a late reader");
     }
     drop(db);
+}
+
+/// Runs transactions concurrently with everything else.
+pub fn transact(shared: &Shared, db: &Db, mut rng: Rng) {
+    for _ in 0..2 + rng.below(6) {
+        if let Err(error) = shared.histories.attempt(db, &mut rng) {
+            return shared.allow(&error, "a transaction");
+        }
+    }
 }

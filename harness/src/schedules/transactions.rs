@@ -1,7 +1,6 @@
 //! Transactions and conditional writes of a schedule, in keys of their own: lists, of which `history.rs` says
 //! whether some order explains them.
 
-use super::threads::Shared;
 use crate::history::{Committed, appended, check, parse};
 use crate::support::{Contents, Rng};
 use sidebloom::{Db, Error, Result};
@@ -45,7 +44,8 @@ impl Histories {
         self.committed.lock().unwrap().len() as u64
     }
 
-    fn attempt(&self, db: &Db, rng: &mut Rng) -> Result<()> {
+    /// A transaction, or a conditional write.
+    pub fn attempt(&self, db: &Db, rng: &mut Rng) -> Result<()> {
         let number = self.last.fetch_add(1, SeqCst) + 1;
         let mut done = Committed { number, reads: Vec::new(), appends: BTreeSet::new() };
         let outcome = match rng.below(8) {
@@ -111,13 +111,4 @@ fn transaction(db: &Db, done: &mut Committed, rng: &mut Rng) -> Result<()> {
     }
     done.reads = lists.into_iter().collect();
     tx.commit()
-}
-
-/// Runs transactions concurrently with everything else.
-pub fn transact(shared: &Shared, db: &Db, mut rng: Rng) {
-    for _ in 0..2 + rng.below(6) {
-        if let Err(error) = shared.histories.attempt(db, &mut rng) {
-            return shared.allow(&error, "a transaction");
-        }
-    }
 }

@@ -26,8 +26,8 @@ const OVERHEAD_BYTES: u64 = 256;
 pub(crate) struct OwnWrites {
     ops: Vec<BatchOp>,
     bytes: u64,
-    /// The first `applied` operations; the others enter it when the transaction reads. `None` before the first
-    /// write.
+    /// The first `applied` operations; the others enter it when the transaction reads. `None` before the
+    /// first write.
     table: Option<Arc<Memtable>>,
     applied: usize,
     /// The numbers of the savepoints, each with the number of operations before it.

@@ -7,8 +7,9 @@
 //! 4. Writers wait before step 2 when flushes and compactions cannot keep up.
 
 use super::Writer;
-use super::condition::{Outcome, mark_stale};
+use super::condition::Outcome;
 use super::log::{ActiveLog, EncodedBatch, Log, LogHealth, QueuedBatch, apply};
+use super::stale::mark_stale;
 use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::compact::reservation::Reservation;

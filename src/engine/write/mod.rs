@@ -3,12 +3,14 @@
 mod close_writes;
 pub(crate) mod commit;
 pub(crate) mod condition;
+mod expecting;
 mod first_write;
 mod flush;
 mod ingest;
 pub(crate) mod log;
 mod recent;
 mod rotate;
+mod stale;
 
 use self::log::{InheritedLogs, Log, QueuedBatch};
 use super::filters::FilterKeeper;

@@ -8,8 +8,8 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 use std::ops::Bound;
 
-/// How many bytes of newer batches the holder of the log compares with what was read at the first attempt. The limit
-/// doubles with each further one, so that a transaction gets through no matter how fast others write.
+/// How many bytes of newer batches the holder of the log compares with what was read, at the first attempt.
+/// The limit doubles with each further one, so that a transaction gets through however fast others write.
 const COMPARED_BYTES: usize = 256 << 10;
 
 /// The latest batches that went into the active memtable. Kept only while such a transaction commits.
