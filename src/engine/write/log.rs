@@ -128,6 +128,7 @@ impl EncodedBatch {
     ///
     /// # Errors
     /// The errors of [`Batch::validate`].
+    #[inline]
     pub fn new(batch: Batch, durability: Durability) -> Result<Self> {
         batch.validate()?;
         Ok(EncodedBatch {
