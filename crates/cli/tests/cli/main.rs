@@ -16,6 +16,7 @@ mod load_files;
 #[cfg(feature = "postgres")]
 #[path = "../../../postgres/tests/support/mod.rs"]
 mod postgres_support;
+mod put;
 mod readme;
 mod remote;
 mod removed_store;
