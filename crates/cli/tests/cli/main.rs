@@ -22,6 +22,7 @@ mod remote;
 mod removed_store;
 mod rows;
 mod sandbox;
+mod seen;
 mod server;
 mod shown;
 mod store;
