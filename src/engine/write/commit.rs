@@ -9,7 +9,7 @@
 use super::Writer;
 use super::condition::Outcome;
 use super::log::{ActiveLog, EncodedBatch, Log, LogHealth, QueuedBatch, apply};
-use super::stale::mark_stale;
+use super::stale::clear_stale;
 use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::compact::reservation::Reservation;
@@ -43,18 +43,27 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
+        if batch.has_expectations() {
+            return self.write_expecting(batch, durability);
+        }
         if batch.is_empty() {
-            batch.validate()?;
-            return match durability {
-                Durability::Sync => self.sync(),
-                Durability::Os => self.shared.check_writable(),
-            };
+            return self.write_nothing(&batch, durability);
         }
         self.submit(EncodedBatch::new(batch, durability)?).map(drop)
     }
 
+    #[cold]
+    pub fn write_nothing(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        batch.validate()?;
+        match durability {
+            Durability::Sync => self.sync(),
+            Durability::Os => self.shared.check_writable(),
+        }
+    }
+
     /// Commits a batch, which is not empty, with others: in this thread or in the one that holds the log.
     /// [`Outcome::Stale`] only if it has a condition.
+    #[inline]
     pub fn submit(&self, mut batch: EncodedBatch) -> Result<Outcome> {
         // The commit checks the rest, but after a fork nobody may unlock the log.
         self.shared.storage.process.check()?;
@@ -108,7 +117,7 @@ impl Writer {
         self.resume(log)?;
         let count: u64 = group.iter().map(|batch| u64::from(batch.count)).sum();
         check_next_seq(log.next_seq.saturating_add(count))?;
-        let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
+        let mut bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
         self.make_room(log, bytes)?;
         let keeps_recent = self.keeps_recent();
         if keeps_recent || log.recent.is_kept() {
@@ -116,13 +125,13 @@ impl Writer {
         }
         if group.iter().any(|batch| batch.condition.is_some()) {
             // After the memtable may have changed, and before anything is written.
-            mark_stale(group, log, self.shared.epoch(), &self.shared.storage.header.hasher);
-            if !group.iter().any(EncodedBatch::is_committed) {
+            clear_stale(group, log, self.shared.epoch(), &self.shared.storage.header.hasher);
+            bytes = group.iter().map(|batch| batch.payload.len()).sum();
+            if bytes == 0 {
                 return Ok(());
             }
         }
-        let committed = || group.iter().filter(|batch| batch.is_committed());
-        let records = committed().scan(log.next_seq, |next, batch| {
+        let records = group.iter().filter(|batch| batch.count > 0).scan(log.next_seq, |next, batch| {
             let first_seq = *next;
             *next += Seq::from(batch.count);
             Some(wal::LogRecord { first_seq, count: batch.count, payload: &batch.payload })
@@ -130,17 +139,16 @@ impl Writer {
         let before = log.writer.len();
         let appended = log.writer.append_group(records);
         appended.map_err(|e| self.fail_log(log, e))?;
-        if committed().any(|batch| batch.sync) {
+        if group.iter().any(|batch| batch.sync) {
             self.sync_log(log)?;
         }
         self.shared.storage.metrics.log_bytes.fetch_add(log.writer.len() - before, Relaxed);
+        self.shared.storage.metrics.user_bytes.fetch_add(bytes as u64, Relaxed);
         let (tombstones, mut covers) = (log.memtable.tombstones(), false);
         let mut on_range = |from: &[u8], to: Option<&[u8]>| {
             covers = covers || self.shared.view().live.has_segment_within(from, to);
         };
-        let mut bytes = 0;
-        for batch in group.iter_mut().filter(|batch| batch.is_committed()) {
-            bytes += batch.payload.len();
+        for batch in group {
             let payload = log.arena.store(std::mem::take(&mut batch.payload));
             if keeps_recent {
                 log.recent.add(log.next_seq, &payload);
@@ -149,7 +157,6 @@ impl Writer {
             log.next_seq += Seq::from(batch.count);
         }
         self.shared.show(log.next_seq - 1);
-        self.shared.storage.metrics.user_bytes.fetch_add(bytes as u64, Relaxed);
         self.note_tombstones(covers, tombstones..log.memtable.tombstones());
         Ok(())
     }

@@ -14,7 +14,9 @@ impl Writer {
     ///
     /// # Errors
     /// [`Error::Conflict`] if one has not; the errors of writing, and of reading these keys.
-    pub fn write_expecting(&self, reader: &Reader, mut batch: Batch, durability: Durability) -> Result<()> {
+    #[cold]
+    pub fn write_expecting(&self, mut batch: Batch, durability: Durability) -> Result<()> {
+        let reader = Reader::new(Arc::clone(&self.shared));
         self.shared.check_writable()?;
         batch.validate()?;
         let expected = batch.take_expected().unwrap_or_default();
@@ -31,7 +33,7 @@ impl Writer {
             {
                 return Err(Error::conflict(key));
             }
-            let Some(batch) = &batch else { return self.write(Batch::new(), durability) };
+            let Some(batch) = &batch else { return self.write_nothing(&Batch::new(), durability) };
             let batch = batch.clone().only_if(seen, Reads::These(Arc::clone(&reads)), attempts);
             if self.submit(batch)? == Outcome::Committed {
                 break;

@@ -145,8 +145,9 @@ impl EncodedBatch {
         EncodedBatch { condition: Some(Box::new(Condition { seen, reads, attempts })), ..self }
     }
 
-    pub fn is_committed(&self) -> bool {
-        self.outcome == Outcome::Committed
+    /// Leaves nothing to commit, because the condition may no longer hold.
+    pub fn clear_stale(&mut self) {
+        (self.payload, self.count, self.sync, self.outcome) = (Bytes::new(), 0, false, Outcome::Stale);
     }
 }
 

@@ -1,6 +1,6 @@
 //! Whether what the writers of a group have read may have changed: see `condition.rs`.
 
-use super::condition::{Outcome, ReadSet, Reads};
+use super::condition::{ReadSet, Reads};
 use super::log::{ActiveLog, EncodedBatch};
 use super::recent::changes;
 use crate::hash::KeyHasher;
@@ -11,9 +11,9 @@ use bytes::Bytes;
 use std::collections::HashSet;
 use std::sync::Arc;
 
-/// Marks the batches of a group whose conditions may no longer hold, given the epoch. The caller holds the
+/// Empties the batches of a group whose conditions may no longer hold, given the epoch. The caller holds the
 /// log.
-pub(super) fn mark_stale(group: &mut [EncodedBatch], log: &ActiveLog, epoch: u64, hasher: &KeyHasher) {
+pub(super) fn clear_stale(group: &mut [EncodedBatch], log: &ActiveLog, epoch: u64, hasher: &KeyHasher) {
     let ranges = log.memtable.has_ranges().then(|| log.memtable.ranges());
     let newest = Newest { table: &log.memtable, ranges, hasher };
     let mut earlier = Earlier { hasher, payloads: Vec::new(), keys: HashSet::new(), ranges: Vec::new() };
@@ -31,7 +31,7 @@ pub(super) fn mark_stale(group: &mut [EncodedBatch], log: &ActiveLog, epoch: u64
                     Reads::These(reads) => reads.keys.iter().any(|key| may_be_newer(key)),
                 };
             if is_stale {
-                batch.outcome = Outcome::Stale;
+                batch.clear_stale();
                 continue;
             }
         }
