@@ -309,6 +309,8 @@ fn a_new_key_reads_no_block() {
     let new: u64 = (0..3000).map(|n| u64::from(db.insert_new(format!("{n:04}-"), "").unwrap())).sum();
     let after = db.stats();
     let false_positives = after.filter_false_positives - before.filter_false_positives;
-    assert_eq!((new, after.block_reads - before.block_reads), (3000, false_positives));
-    assert!(false_positives < 300, "{false_positives}");
+    assert_eq!(new, 3000);
+    // Each may also read a part of the index.
+    assert!(after.block_reads - before.block_reads <= 2 * false_positives, "{false_positives}");
+    assert!(false_positives < 100, "{false_positives}");
 }
