@@ -12,11 +12,12 @@ fn value(db: &Db, key: &str) -> Option<String> {
 fn a_key_is_new_until_it_is_there_and_again_once_it_is_deleted() {
     let dir = fast_dir();
     let db = tiny().open(dir.path().join("store")).unwrap();
-    let steps: [(&str, &dyn Fn(&Db)); 4] = [
-        ("in memory", &|_| ()),
-        ("flushed", &|db| db.flush().unwrap()),
-        ("compacted", &|db| db.compact().unwrap()),
-        ("ingested over", &|db| db.ingest([Ok(("other", "row"))]).unwrap()),
+    type Step = (&'static str, fn(&Db));
+    let steps: [Step; 4] = [
+        ("in memory", |_| ()),
+        ("flushed", |db| db.flush().unwrap()),
+        ("compacted", |db| db.compact().unwrap()),
+        ("ingested over", |db| db.ingest([Ok(("other", "row"))]).unwrap()),
     ];
     for (what, step) in steps {
         for delete in [|db: &Db| db.delete("k"), |db: &Db| db.delete_range("a".."z")] {
@@ -86,22 +87,19 @@ fn compare_and_set_writes_only_over_the_expected_value() {
 /// Whatever the closure, or another thread during it, does to the store, the update starts from that.
 #[test]
 fn an_update_starts_again_if_its_key_changes_in_between() {
-    let meddlers: [(&str, &dyn Fn(&Db), Option<&str>, u32); 9] = [
-        ("a put", &|db| db.put("k", "other").unwrap(), Some("other"), 2),
-        (
-            "a put and a flush",
-            &|db| db.put("k", "other").and_then(|()| db.flush()).unwrap(),
-            Some("other"),
-            2,
-        ),
-        ("a deletion", &|db| db.delete("k").unwrap(), None, 2),
-        ("a deleted range", &|db| db.delete_range("a".."z").unwrap(), None, 2),
-        ("a deleted prefix", &|db| db.delete_prefix("k").unwrap(), None, 2),
-        ("an ingest", &|db| db.ingest([Ok(("k", "other"))]).unwrap(), Some("other"), 2),
-        ("another key", &|db| db.put("l", "other").unwrap(), Some("first"), 1),
-        ("another range", &|db| db.delete_range("l".."z").unwrap(), Some("first"), 1),
+    // What is done, the value to start from then, and how often the closure is called.
+    type Meddler = (&'static str, fn(&Db), Option<&'static str>, u32);
+    let meddlers: [Meddler; 9] = [
+        ("a put", |db| db.put("k", "other").unwrap(), Some("other"), 2),
+        ("a put and a flush", |db| db.put("k", "other").and_then(|()| db.flush()).unwrap(), Some("other"), 2),
+        ("a deletion", |db| db.delete("k").unwrap(), None, 2),
+        ("a deleted range", |db| db.delete_range("a".."z").unwrap(), None, 2),
+        ("a deleted prefix", |db| db.delete_prefix("k").unwrap(), None, 2),
+        ("an ingest", |db| db.ingest([Ok(("k", "other"))]).unwrap(), Some("other"), 2),
+        ("another key", |db| db.put("l", "other").unwrap(), Some("first"), 1),
+        ("another range", |db| db.delete_range("l".."z").unwrap(), Some("first"), 1),
         // It has to look again, and finds the same.
-        ("a flush", &|db| db.put("l", "").and_then(|()| db.compact()).unwrap(), Some("first"), 2),
+        ("a flush", |db| db.put("l", "").and_then(|()| db.compact()).unwrap(), Some("first"), 2),
     ];
     for (what, meddle, starts_from, calls) in meddlers {
         for flushed in [false, true] {
@@ -203,21 +201,22 @@ fn i5_a_failed_read_of_a_conditional_write_writes_nothing() {
     (0..100).for_each(|n| db.put(format!("{n:03}"), "old").unwrap());
     db.flush().unwrap();
     let logged = db.stats().log_bytes;
-    let expecting = |key: &str| {
+    fn expecting(key: &str) -> Batch {
         let mut batch = one("new");
         batch.expect_absent(key);
         batch
-    };
-    let writes: [(&str, &dyn Fn(&str) -> sidebloom::Result<()>); 5] = [
-        ("insert_new", &|key| db.insert_new(key, "new").map(drop)),
-        ("insert_new_many", &|key| db.insert_new_many(&[("a", ""), (key, "new")]).map(drop)),
-        ("compare_and_set", &|key| db.compare_and_set(key, None, Some(b"new")).map(drop)),
-        ("update", &|key| db.update(key, |_| Some("new")).map(drop)),
-        ("write", &|key| db.write(expecting(key))),
+    }
+    type Write = (&'static str, fn(&Db, &str) -> sidebloom::Result<()>);
+    let writes: [Write; 5] = [
+        ("insert_new", |db, key| db.insert_new(key, "new").map(drop)),
+        ("insert_new_many", |db, key| db.insert_new_many(&[("a", ""), (key, "new")]).map(drop)),
+        ("compare_and_set", |db, key| db.compare_and_set(key, None, Some(b"new")).map(drop)),
+        ("update", |db, key| db.update(key, |_| Some("new")).map(drop)),
+        ("write", |db, key| db.write(expecting(key))),
     ];
     for (n, (what, write)) in (0..).zip(writes) {
         fs.fail(Fault::once(OpKind::Read, 0).with(Errno::Io));
-        let error = write(&format!("{:03}", n * 7)).unwrap_err();
+        let error = write(&db, &format!("{:03}", n * 7)).unwrap_err();
         assert!(matches!(error, Error::Io { .. }), "{what}: {error}");
         fs.heal();
         assert_eq!(db.stats().log_bytes, logged, "{what}");
