@@ -36,6 +36,8 @@ pub(crate) struct View {
     pub own: Option<OwnTable>,
     /// The segments.
     pub live: Arc<LiveSet>,
+    /// How often rows were ingested since the store was opened.
+    pub ingests: u64,
     /// The memtables may hold entries older than the segments'. Happens in a read-only store whose logs a
     /// repair has kept.
     pub logs_reach_back: bool,
@@ -63,6 +65,7 @@ impl View {
             immutable: Vec::new(),
             own: None,
             live,
+            ingests: 0,
             logs_reach_back,
             had_ranges,
             filters,
@@ -84,6 +87,22 @@ impl View {
     /// The memtables, newest first.
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.immutable)
+    }
+
+    /// The memtables that together have all writes since the moment of an earlier view; `None` if some of
+    /// them are only in segments now.
+    pub fn memtables_since<'a>(&'a self, before: &'a View) -> Option<Vec<&'a Arc<Memtable>>> {
+        let mut tables: Vec<_> = self.memtables().collect();
+        let oldest = tables.last()?;
+        if self.ingests != before.ingests {
+            return None;
+        }
+        if oldest.follows(&before.active) {
+            tables.push(&before.active); // It was flushed.
+        } else if !tables.iter().any(|table| Arc::ptr_eq(table, &before.active)) {
+            return None;
+        }
+        Some(tables)
     }
 
     /// The memtables, newest first, with the number up to which each is read as of `seq`.

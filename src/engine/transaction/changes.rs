@@ -9,7 +9,7 @@ use crate::engine::shared::Seen;
 use crate::engine::write::condition::ReadSet;
 use crate::error::{Error, Result};
 use crate::key::Seq;
-use crate::memtable::MemtableCursor;
+use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge::MergeCursor;
 use crate::segment::Access;
 use std::ops::Bound;
@@ -23,8 +23,8 @@ pub(super) struct Comparison<'a> {
     reader: &'a Reader,
     before: (&'a View, Seq),
     now: (&'a View, Seq),
-    /// Both have the same segments, so only memtables can have something newer.
-    same_segments: bool,
+    /// The memtables that have everything newer than the earlier moment, unless some of it is only in segments.
+    newer: Option<Vec<&'a Arc<Memtable>>>,
 }
 
 impl<'a> Comparison<'a> {
@@ -33,8 +33,8 @@ impl<'a> Comparison<'a> {
         (before, then): &'a (Arc<View>, Seen),
         (now, seen): &'a (Arc<View>, Seen),
     ) -> Self {
-        let same_segments = Arc::ptr_eq(&before.live, &now.live);
-        Comparison { reader, before: (before, then.seq), now: (now, seen.seq), same_segments }
+        let newer = now.memtables_since(before);
+        Comparison { reader, before: (before, then.seq), now: (now, seen.seq), newer }
     }
 
     /// Fails with [`Error::Conflict`] if a key that was read has another version now, or a range has other
@@ -56,13 +56,11 @@ impl<'a> Comparison<'a> {
         set.ranges.iter().try_for_each(|range| self.check_range(range))
     }
 
-    /// Whether something newer may have changed a key. From memory alone, if only memtables have it.
+    /// Whether something newer may have changed a key, from memory alone.
     fn may_differ(&self, key: &[u8]) -> bool {
-        if !self.same_segments {
-            return true;
-        }
+        let Some(newer) = &self.newer else { return true };
         let hash = self.reader.hash(key);
-        self.now.0.memtables().any(|table| {
+        newer.iter().any(|table| {
             table.get(key, hash, self.now.1).is_some_and(|entry| entry.seq > self.before.1)
                 || table.has_ranges() && table.ranges().seq_at(key, self.now.1) > self.before.1
         })
@@ -71,7 +69,7 @@ impl<'a> Comparison<'a> {
     /// Fails if a range shows other rows, or other versions of them.
     fn check_range(&self, range: &KeyRange) -> Result<()> {
         let bounds = (range.0.as_ref().map(Vec::as_slice), range.1.as_ref().map(Vec::as_slice));
-        if self.same_segments && !self.may_differ_within(bounds) {
+        if !self.may_differ_within(bounds) {
             return Ok(());
         }
         let walk =
@@ -88,9 +86,10 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Whether a memtable has anything newer within the bounds.
+    /// Whether there may be anything newer within the bounds, from memory alone.
     fn may_differ_within(&self, (lower, upper): (Bound<&[u8]>, Bound<&[u8]>)) -> bool {
-        self.now.0.memtables().any(|table| {
+        let Some(newer) = &self.newer else { return true };
+        newer.iter().any(|&table| {
             if table.last_seq() <= self.before.1 {
                 return false;
             }

@@ -224,3 +224,54 @@ fn a_transaction_that_has_read_very_many_keys_is_checked_for_each() {
         }
     }
 }
+
+/// However many memtables were flushed, or rows ingested, before and after the change.
+#[test]
+fn a_change_is_found_in_whichever_memtable_or_segment_it_is() {
+    for (before, after) in (0..4).flat_map(|before| (0..4).map(move |after| (before, after))) {
+        for (changes, ingests) in [(true, false), (false, false), (true, true), (false, true)] {
+            let (_dir, db) = store();
+            ["a", "b", "c"].iter().for_each(|key| db.put(key, "").unwrap());
+            let pass = |n: usize| {
+                db.put("other", format!("{n}")).unwrap();
+                if ingests && n % 2 == 0 {
+                    db.ingest([Ok(("ingested", "")), Ok(("z", ""))]).unwrap();
+                } else {
+                    db.flush().unwrap();
+                }
+            };
+            let (one, walk) = (db.transaction(), db.transaction());
+            assert!(one.contains_key("b").unwrap() && !one.contains_key("absent").unwrap());
+            assert_eq!(walk.range("a"..="c").count(), 3);
+            (0..before).for_each(pass);
+            if changes && ingests {
+                db.ingest([Ok(("b", "changed"))]).unwrap();
+            } else if changes {
+                db.put("b", "changed").unwrap();
+            }
+            (0..after).for_each(pass);
+            for tx in [one, walk] {
+                tx.put("x", "").unwrap();
+                assert_eq!(tx.commit().is_err(), changes, "{before}, {after}, ingests: {ingests}");
+            }
+        }
+    }
+}
+
+/// The memtable of its start is still there, so neither filters nor blocks are asked.
+#[test]
+fn a_commit_after_one_flush_reads_only_memory() {
+    let (_dir, db) = store();
+    (0..100).for_each(|n| db.put(format!("{n:03}"), "").unwrap());
+    db.compact().unwrap();
+    let tx = db.transaction();
+    let keys: Vec<String> = (0..100).map(|n| format!("{n:03}-")).collect();
+    assert!(tx.multi_get(&keys).unwrap().iter().all(Option::is_none));
+    assert_eq!(tx.range("010".."020").count(), 10);
+    tx.put("x", "").unwrap();
+    db.put("y", "").unwrap();
+    db.flush().unwrap();
+    let probes = db.stats().filter_probes;
+    tx.commit().unwrap();
+    assert_eq!(db.stats().filter_probes, probes);
+}

@@ -232,8 +232,10 @@ fn i5_a_failed_read_during_validation_writes_nothing() {
             assert!(tx.contains_key("050").unwrap());
         }
         tx.put("result", "").unwrap();
-        db.put("300", "another").unwrap();
-        db.flush().unwrap(); // Now it has to look again.
+        for another in ["300", "301"] {
+            db.put(another, "").unwrap();
+            db.flush().unwrap(); // The second time, it has to look into the segments.
+        }
         let logged = db.stats().log_bytes;
         fs.fail(Fault::once(OpKind::Read, 0).with(Errno::Io));
         let error = tx.commit().unwrap_err();
