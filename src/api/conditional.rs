@@ -59,7 +59,8 @@ impl Db {
             }
             let mut batch = Batch::new();
             batch.put(key, value);
-            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, Reads::OwnKeys, 0);
+            batch.validate()?;
+            let batch = EncodedBatch::new(batch, self.durability()).only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(true);
             }
@@ -94,7 +95,8 @@ impl Db {
             if batch.is_empty() {
                 return Ok(are_new);
             }
-            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, Reads::OwnKeys, 0);
+            batch.validate()?;
+            let batch = EncodedBatch::new(batch, self.durability()).only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(are_new);
             }
@@ -192,7 +194,8 @@ impl Db {
                 Some(None) => batch.delete(key),
                 Some(Some(value)) => batch.put(key, value),
             }
-            let batch = EncodedBatch::new(batch, self.durability())?.only_if(seen, Reads::OwnKeys, 0);
+            batch.validate()?;
+            let batch = EncodedBatch::new(batch, self.durability()).only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(());
             }

@@ -128,7 +128,9 @@ impl Work {
         if self.own.is_empty() {
             return Ok(()); // It has read one moment: as if it had run then.
         }
-        let batch = EncodedBatch::new(self.own.to_batch(), durability)?;
+        let batch = self.own.to_batch();
+        batch.validate()?;
+        let batch = EncodedBatch::new(batch, durability);
         let reads = match self.isolation {
             Isolation::Serializable => self.reads,
             Isolation::Snapshot => self.own.as_reads(reader, &self.view, self.seen.seq)?,

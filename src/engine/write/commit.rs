@@ -49,7 +49,8 @@ impl Writer {
         if batch.is_empty() {
             return self.write_nothing(&batch, durability);
         }
-        self.submit(EncodedBatch::new(batch, durability)?).map(drop)
+        batch.validate()?;
+        self.submit(EncodedBatch::new(batch, durability)).map(drop)
     }
 
     #[cold]

@@ -23,7 +23,7 @@ impl Writer {
         let (keys, values): (Vec<Vec<u8>>, Vec<Option<Vec<u8>>>) = expected.into_iter().unzip();
         let reads = Arc::new(ReadSet { keys, ranges: Vec::new() });
         let _kept = reads.needs_recent().then(|| self.keep_recent());
-        let batch = if batch.is_empty() { None } else { Some(EncodedBatch::new(batch, durability)?) };
+        let batch = (!batch.is_empty()).then(|| EncodedBatch::new(batch, durability));
         for attempts in 0.. {
             let seen = self.shared.seen();
             let found = reader.multi_get(&reads.keys)?;

@@ -124,20 +124,16 @@ pub(crate) struct EncodedBatch {
 }
 
 impl EncodedBatch {
-    /// A batch without a condition.
-    ///
-    /// # Errors
-    /// The errors of [`Batch::validate`].
+    /// A batch without a condition. It has passed [`Batch::validate`].
     #[inline]
-    pub fn new(batch: Batch, durability: Durability) -> Result<Self> {
-        batch.validate()?;
-        Ok(EncodedBatch {
+    pub fn new(batch: Batch, durability: Durability) -> Self {
+        EncodedBatch {
             count: batch.len() as u32,
             payload: batch.into_bytes(),
             sync: matches!(durability, Durability::Sync),
             condition: None,
             outcome: Outcome::Committed,
-        })
+        }
     }
 
     /// The batch, to be committed only on this condition.

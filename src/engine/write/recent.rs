@@ -24,6 +24,7 @@ pub(crate) struct Recent {
 
 impl Recent {
     /// Begins to keep batches, from after `last_seq` on, or stops.
+    #[cold]
     pub fn keep(&mut self, wanted: bool, last_seq: Seq) {
         if wanted {
             self.since.get_or_insert(last_seq);
@@ -43,6 +44,7 @@ impl Recent {
     }
 
     /// Keeps a batch that goes into the memtable.
+    #[cold]
     pub fn add(&mut self, first_seq: Seq, payload: &Bytes) {
         self.batches.push_back((first_seq, payload.clone()));
     }
