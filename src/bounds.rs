@@ -57,14 +57,6 @@ pub(crate) fn copy_bound(from: Bound<&[u8]>, into: &mut Bound<Vec<u8>>) {
     });
 }
 
-/// Whether a range contains a key.
-pub(crate) fn contains(range: &KeyRange, key: &[u8]) -> bool {
-    RangeBounds::<[u8]>::contains(
-        &(range.0.as_ref().map(Vec::as_slice), range.1.as_ref().map(Vec::as_slice)),
-        key,
-    )
-}
-
 /// Whether a range contains no key.
 pub(crate) fn is_empty((from, to): &KeyRange) -> bool {
     match (from, to) {

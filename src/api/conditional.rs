@@ -1,7 +1,7 @@
 //! Writes that depend on what the store has: [`Db::insert_new`], [`Db::compare_and_set`] and [`Db::update`].
 //!
 //! Each reads first, without a lock. The write is then committed only if nothing that was read may have
-//! changed since; otherwise it starts again. So one of two writers that race always succeeds.
+//! changed since; otherwise it starts again. So of writers that race for a key, one always succeeds.
 
 use super::handle::Db;
 use crate::engine::write::condition::{Outcome, Reads};
@@ -31,8 +31,10 @@ impl CompareAndSet {
 
 impl Db {
     /// Puts `key` if it is absent. Returns whether it was: of any number of calls at the same time with the
-    /// same key, in any threads, one returns true. A new key costs one filter line and a put, and reads
-    /// nothing from disk.
+    /// same key, in any threads, one returns true. A new key costs one filter line for each run and a put, and
+    /// reads nothing from disk unless a filter errs.
+    ///
+    /// `false` says that the key is visible. It is as durable as its own write has asked for.
     ///
     /// ```
     /// # fn main() -> sidebloom::Result<()> {
@@ -46,7 +48,7 @@ impl Db {
     ///
     /// # Errors
     /// The errors of [`put`](Self::put), and those of [`get`](Self::get) if a block must be read. On error,
-    /// nothing is written.
+    /// nothing is visible.
     pub fn insert_new(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
         let (key, value) = (key.as_ref(), value.as_ref());
         let engine = self.engine();
@@ -74,7 +76,7 @@ impl Db {
     ///
     /// # Errors
     /// The errors of [`insert_new`](Self::insert_new);
-    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge). On error, nothing is written.
+    /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge). On error, nothing is visible.
     pub fn insert_new_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, rows: &[(K, V)]) -> Result<Vec<bool>> {
         let engine = self.engine();
         engine.shared.check_writable()?;

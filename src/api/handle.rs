@@ -13,7 +13,7 @@ use crate::filter::Verdict;
 use crate::key::Value;
 use crate::options::Durability;
 use crate::wal::Batch;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 /// An open store. Clones are handles to the same store, for sharing between threads. Dropping the last one
 /// closes the store; if level 0 has 20 segments or more, that waits for their merge.
@@ -56,9 +56,9 @@ impl Db {
         &self.store.reader
     }
 
-    /// The store, for what must not keep it open.
-    pub(super) fn downgrade(&self) -> Weak<OpenStore> {
-        Arc::downgrade(&self.store)
+    /// The engine, for what may outlive the store, and must not keep it open.
+    pub(super) fn shared_engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.store.engine)
     }
 
     pub(crate) fn engine(&self) -> &Engine {

@@ -3,7 +3,7 @@
 use super::handle::Db;
 use super::transaction_walks::{TransactionCursor, TransactionRange};
 use crate::bounds::KeyBounds;
-use crate::engine::open::close::OpenStore;
+use crate::engine::Engine;
 use crate::engine::read::Reader;
 use crate::engine::transaction::Work;
 use crate::error::{Error, Result};
@@ -13,7 +13,7 @@ use crate::ranges::DeletedRange;
 use crate::sync::{Mutex, lock};
 use crate::wal::check_lengths;
 use std::ops::Bound;
-use std::sync::Weak;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 /// How often [`Db::transact`] tries.
@@ -27,8 +27,8 @@ static SAVEPOINTS: AtomicU64 = AtomicU64::new(0);
 /// It reads the store as it was when it began, and its own writes on top. Its writes are only visible to
 /// itself, until [`commit`](Self::commit) applies them as one batch. If others have changed what it has read
 /// since it began, the commit fails with [`Error::Conflict`] and writes nothing; [`Isolation`] says what
-/// counts. Only such a change is a conflict: flushes, compactions, ingests of other keys and the age of a
-/// transaction are none. Dropping it forgets its writes.
+/// counts. Only such a change is a conflict, never a flush, a compaction, an ingest of other keys, or the age
+/// of the transaction. Dropping it forgets its writes.
 ///
 /// ```
 /// # use sidebloom::{Db, Error};
@@ -53,7 +53,7 @@ static SAVEPOINTS: AtomicU64 = AtomicU64::new(0);
 /// [`Snapshot`](crate::Snapshot) keeps, and does not keep the store open: once the last [`Db`] is dropped,
 /// its commit fails with [`Error::Closing`].
 pub struct Transaction {
-    store: Weak<OpenStore>,
+    engine: Arc<Engine>,
     reader: Reader,
     work: Mutex<Work>,
 }
@@ -81,14 +81,14 @@ impl Db {
     pub fn transaction_with(&self, isolation: Isolation) -> Transaction {
         let reader = self.reader().clone();
         let work = Mutex::new(Work::new(&reader, isolation));
-        Transaction { store: self.downgrade(), reader, work }
+        Transaction { engine: self.shared_engine(), reader, work }
     }
 
     /// Runs `work` in a transaction and commits it, again and again while it has a conflict, up to 1,000
     /// times.
     ///
-    /// If `work` returns an error other than [`Error::Conflict`], or panics, nothing is written. What else it
-    /// changes, it may change more than once.
+    /// If `work` returns an error other than [`Error::Conflict`], or panics, nothing is written. It may run
+    /// more than once, so it should change nothing but the transaction.
     ///
     /// # Errors
     /// The errors of `work` and of [`Transaction::commit`]; [`Error::Conflict`] after 1,000 attempts.
@@ -109,7 +109,8 @@ impl Transaction {
     /// The value of `key`.
     ///
     /// # Errors
-    /// The errors of [`Db::get`]; [`Error::TransactionTooLarge`].
+    /// The errors of [`Db::get`]; [`Error::TransactionTooLarge`], which remains: what was read is not
+    /// forgotten by rolling back.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         lock(&self.work).get(&self.reader, key.as_ref())
     }
@@ -131,8 +132,8 @@ impl Transaction {
     }
 
     /// The keys and values within a range of keys, in order, with the writes so far; later ones do not change
-    /// it. Empty if the range's start is greater than its end. As far as it is walked, no other transaction
-    /// may change it: also not by adding keys.
+    /// it. Empty if the range's start is greater than its end. If anybody changes the part that was walked,
+    /// also by adding keys, the commit fails.
     pub fn range(&self, range: impl KeyBounds) -> TransactionRange<'_> {
         TransactionRange::new(&self.reader, &self.work, range.into_bounds())
     }
@@ -144,7 +145,7 @@ impl Transaction {
         TransactionRange::new(&self.reader, &self.work, (Bound::Included(prefix.to_vec()), end))
     }
 
-    /// A cursor over all rows, with the writes so far, at no row yet. Where it goes counts as walked, as for
+    /// A cursor over all rows, with the writes so far, at no row yet. What it passes counts as walked, as for
     /// [`range`](Self::range).
     pub fn cursor(&self) -> TransactionCursor<'_> {
         TransactionCursor::new(&self.reader, &self.work)
@@ -226,8 +227,9 @@ impl Transaction {
     /// succeeds.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if others have changed what was read; [`Error::Closing`] if the store was closed;
-    /// the errors of [`Db::write`] and of [`Db::get`]. On error, nothing is written.
+    /// [`Error::Conflict`] if others have changed what was read; [`Error::Closing`] if it has writes and the store was closed;
+    /// the errors of [`Db::write`] and of [`Db::get`]. On error, nothing of it is visible. As for every write,
+    /// it may appear when the store is reopened after a failed sync.
     pub fn commit(self) -> Result<()> {
         let durability = self.reader.storage().options.durability;
         self.commit_with(durability)
@@ -238,9 +240,8 @@ impl Transaction {
     /// # Errors
     /// The errors of [`commit`](Self::commit).
     pub fn commit_with(self, durability: Durability) -> Result<()> {
-        let store = self.store.upgrade().ok_or(Error::Closing)?;
         let work = self.work.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        work.commit(&self.reader, &store.engine.writer, durability)
+        work.commit(&self.reader, &self.engine.writer, durability)
     }
 
     /// Forgets all writes, as dropping it does.

@@ -48,20 +48,23 @@ pub struct TransactionRange<'t> {
     range: Range,
     bounds: KeyRange,
     walk: Walk<'t>,
+    has_begun: bool,
 }
 
 impl<'t> TransactionRange<'t> {
     pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>, bounds: KeyRange) -> Self {
         let (walk, view, seq) = Walk::begin(reader, work);
         let range = Range::new(view, seq, bounds.0.clone(), bounds.1.clone());
-        TransactionRange { range, bounds, walk }
+        TransactionRange { range, bounds, walk, has_begun: false }
     }
 
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next).
     ///
     /// # Errors
     /// The errors of [`Db::get`](crate::Db::get). An error is returned once and ends the range.
+    /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge) instead of the first row.
     pub fn next_row(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.begin()?;
         self.range.next_row()
     }
 
@@ -70,7 +73,17 @@ impl<'t> TransactionRange<'t> {
     /// # Errors
     /// The errors of [`next_row`](Self::next_row).
     pub fn next_row_back(&mut self) -> Result<Option<(&[u8], &[u8])>> {
+        self.begin()?;
         self.range.next_row_back()
+    }
+
+    /// Before the first row: fails, and ends the range, if the transaction has become too large.
+    #[inline]
+    fn begin(&mut self) -> Result<()> {
+        if !std::mem::replace(&mut self.has_begun, true) {
+            self.walk.check_size().inspect_err(|_| self.range = Range::empty())?;
+        }
+        Ok(())
     }
 }
 
@@ -78,12 +91,18 @@ impl Iterator for TransactionRange<'_> {
     type Item = Result<(Vec<u8>, Value)>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        if let Err(error) = self.begin() {
+            return Some(Err(error));
+        }
         self.range.next()
     }
 }
 
 impl DoubleEndedIterator for TransactionRange<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
+        if let Err(error) = self.begin() {
+            return Some(Err(error));
+        }
         self.range.next_back()
     }
 }

@@ -16,10 +16,12 @@ use std::sync::Arc;
 
 /// The sequence number of the first own write: above all those of the store.
 const FIRST_SEQ: Seq = MAX_SEQ + 1;
-/// The memtable's filter is for a few keys. More work, too.
+/// The memtable's filter is sized for a few keys. With more, it gives more false positives.
 const TABLE_BYTES: u64 = 64 << 10;
 /// Memory of an operation apart from its key and value: here, in the memtable, and in the batch.
 const OVERHEAD_BYTES: u64 = 256;
+/// Memory of a savepoint.
+const SAVEPOINT_BYTES: u64 = 16;
 
 /// The writes of a transaction, which only it sees.
 #[derive(Default)]
@@ -49,7 +51,7 @@ impl OwnWrites {
 
     /// Approximate memory, in bytes.
     pub fn bytes(&self) -> u64 {
-        self.bytes
+        self.bytes + self.savepoints.len() as u64 * SAVEPOINT_BYTES
     }
 
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {

@@ -1,7 +1,7 @@
 //! What a transaction has read.
 
 use crate::bounds::KeyRange;
-use crate::engine::write::condition::ReadSet;
+use crate::engine::write::condition::{KeySpan, ReadSet};
 use crate::key::Seq;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -68,10 +68,9 @@ impl TransactionReads {
 
     /// The keys and ranges. A walk that never ended, because it was leaked, has read everything.
     pub fn to_set(&self) -> ReadSet {
-        let ranges = match self.open_walks {
-            0 => self.ranges.clone(),
-            _ => vec![(Bound::Unbounded, Bound::Unbounded)],
-        };
-        ReadSet { keys: self.keys.keys().cloned().collect(), ranges }
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let leaked = (self.open_walks > 0).then_some(&all);
+        let spans = self.ranges.iter().chain(leaked).filter_map(KeySpan::of).collect();
+        ReadSet { keys: self.keys.keys().cloned().collect(), ranges: KeySpan::join(spans) }
     }
 }

@@ -89,7 +89,8 @@ impl Writer {
             // If the thread that took this batch panicked, there is no result.
             self.shared.check_writable()?;
             let group = self.take_group();
-            let mut batches: Vec<_> = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
+            let taken = |queued: &Arc<QueuedBatch>| Some((Arc::clone(queued), lock(&queued.batch).take()?));
+            let (group, mut batches): (Vec<_>, Vec<_>) = group.iter().filter_map(taken).unzip();
             let result = self.commit(&mut log, &mut batches);
             for (queued, batch) in group.iter().zip(batches) {
                 *lock(&queued.result) = Some(result.clone().map(|()| batch.outcome));
@@ -118,20 +119,19 @@ impl Writer {
         self.resume(log)?;
         let count: u64 = group.iter().map(|batch| u64::from(batch.count)).sum();
         check_next_seq(log.next_seq.saturating_add(count))?;
-        let mut bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
-        self.make_room(log, bytes)?;
         let keeps_recent = self.keeps_recent();
         if keeps_recent || log.recent.is_kept() {
             log.recent.keep(keeps_recent, log.next_seq - 1);
         }
         if group.iter().any(|batch| batch.condition.is_some()) {
-            // After the memtable may have changed, and before anything is written.
+            // The log stays locked, so a rotation in `make_room` makes nothing stale.
             clear_stale(group, log, self.shared.epoch(), &self.shared.storage.header.hasher);
-            bytes = group.iter().map(|batch| batch.payload.len()).sum();
-            if bytes == 0 {
-                return Ok(());
-            }
         }
+        let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
+        if bytes == 0 {
+            return Ok(()); // All of it was stale.
+        }
+        self.make_room(log, bytes)?;
         let records = group.iter().filter(|batch| batch.count > 0).scan(log.next_seq, |next, batch| {
             let first_seq = *next;
             *next += Seq::from(batch.count);
@@ -151,7 +151,7 @@ impl Writer {
         };
         for batch in group {
             let payload = log.arena.store(std::mem::take(&mut batch.payload));
-            if keeps_recent {
+            if log.recent.is_kept() {
                 log.recent.add(log.next_seq, &payload);
             }
             apply(&log.memtable, &self.shared.storage, log.next_seq, payload, &mut on_range);
@@ -171,6 +171,7 @@ impl Writer {
         match log {
             Log::Active(active) => Ok(active),
             Log::None | Log::Inherited(_) => Err(Error::ReadOnly),
+            Log::Closed => Err(Error::Closing),
         }
     }
 

@@ -99,6 +99,7 @@ impl Writer {
         let _before = self
             .shared
             .change_view(&mut self.shared.control.lock(), |view| view.active = Arc::clone(&memtable));
+        self.shared.begin_epoch();
         Ok(memtable)
     }
 

@@ -24,6 +24,8 @@ pub(crate) enum Log {
     /// Nothing was written since the store was opened, and everything in these logs is durable.
     Inherited(InheritedLogs),
     Active(ActiveLog),
+    /// The store is closed. A transaction may outlive it.
+    Closed,
 }
 
 /// The logs of earlier opens, whose operations are in memory again. Their files are never written.

@@ -1,12 +1,10 @@
 //! The latest batches of the active log, for transactions that have read ranges, or very many keys.
 
-use super::condition::ReadSet;
-use crate::bounds::{KeyRange, contains};
+use super::condition::{KeySpan, ReadSet};
 use crate::key::Seq;
 use crate::wal::{self, OpKind};
 use bytes::Bytes;
 use std::collections::VecDeque;
-use std::ops::Bound;
 
 /// How many bytes of newer batches the holder of the log compares with what was read, at the first attempt.
 /// The limit doubles with each further one, so that a transaction gets through however fast others write.
@@ -68,36 +66,29 @@ impl Recent {
 pub(super) fn changes(payload: &Bytes, ReadSet { keys, ranges }: &ReadSet) -> bool {
     wal::ops(payload.clone()).any(|op| match op.kind {
         OpKind::Put | OpKind::Delete => {
+            let behind = ranges.partition_point(|range| range.start.as_slice() <= op.key());
+            let range = behind.checked_sub(1).and_then(|at| ranges.get(at));
             keys.binary_search_by(|key| key.as_slice().cmp(op.key())).is_ok()
-                || ranges.iter().any(|range| contains(range, op.key()))
+                || range.is_some_and(|range| range.end.as_ref().is_none_or(|end| op.key() < end.as_slice()))
         }
         OpKind::DeleteRange => {
-            let end = op.data.get(op.key_len..).unwrap_or_default();
-            let first = keys.partition_point(|key| key.as_slice() < op.key());
-            keys.get(first).is_some_and(|key| end.is_empty() || key.as_slice() < end)
-                || ranges.iter().any(|range| overlaps(range, op.key(), end))
+            let end = op.data.get(op.key_len..).filter(|end| !end.is_empty());
+            let is_before_end = |start: &[u8]| end.is_none_or(|end| start < end);
+            let key = keys.get(keys.partition_point(|key| key.as_slice() < op.key()));
+            let ends_before =
+                |range: &KeySpan| range.end.as_ref().is_some_and(|end| end.as_slice() <= op.key());
+            let range = ranges.get(ranges.partition_point(ends_before));
+            key.is_some_and(|key| is_before_end(key))
+                || range.is_some_and(|range| is_before_end(&range.start))
         }
     })
-}
-
-/// Whether a deleted range, whose empty end stands for none, may have a key of `range`.
-fn overlaps((lower, upper): &KeyRange, start: &[u8], end: &[u8]) -> bool {
-    let ends_before = match lower {
-        Bound::Included(first) | Bound::Excluded(first) => !end.is_empty() && end <= first.as_slice(),
-        Bound::Unbounded => false,
-    };
-    let begins_after = match upper {
-        Bound::Included(last) => start > last.as_slice(),
-        Bound::Excluded(after) => start >= after.as_slice(),
-        Bound::Unbounded => false,
-    };
-    !ends_before && !begins_after
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::wal::Batch;
+    use std::ops::Bound;
 
     fn put(key: &str, value: &[u8]) -> Bytes {
         let mut batch = Batch::new();
@@ -106,7 +97,7 @@ mod tests {
     }
 
     fn range(from: &str, to: &str) -> ReadSet {
-        ReadSet { keys: Vec::new(), ranges: vec![(Bound::Included(from.into()), Bound::Excluded(to.into()))] }
+        ReadSet { keys: Vec::new(), ranges: vec![KeySpan { start: from.into(), end: Some(to.into()) }] }
     }
 
     #[test]
@@ -154,7 +145,7 @@ mod tests {
         ] {
             assert_eq!(changes(&deletes(from, to), &ranges), touches, "{from}..{to}");
         }
-        let all = ReadSet { keys: Vec::new(), ranges: vec![(Bound::Unbounded, Bound::Unbounded)] };
+        let all = ReadSet { keys: Vec::new(), ranges: vec![KeySpan { start: Vec::new(), end: None }] };
         assert!(changes(&deletes("a", "b"), &all) && changes(&put("", b""), &all));
         let keys = ReadSet { keys: ["b", "d"].map(Into::into).into(), ranges: Vec::new() };
         for (from, to, touches) in

@@ -232,8 +232,8 @@ fn i5_a_failed_read_during_validation_writes_nothing() {
             assert!(tx.contains_key("050").unwrap());
         }
         tx.put("result", "").unwrap();
-        for another in ["300", "301"] {
-            db.put(another, "").unwrap();
+        for absent in ["055x", "056x"] {
+            db.delete(absent).unwrap();
             db.flush().unwrap(); // The second time, it has to look into the segments.
         }
         let logged = db.stats().log_bytes;
@@ -244,4 +244,33 @@ fn i5_a_failed_read_during_validation_writes_nothing() {
         assert_eq!((db.stats().log_bytes, db.contains_key("result").unwrap()), (logged, false));
     }
     db.put("the store", "goes on").unwrap();
+}
+
+/// Whether a commit or the close comes first, a store that was closed is closed.
+#[test]
+fn a_store_closes_although_a_transaction_commits() {
+    for _ in 0..50 {
+        let (dir, db) = store();
+        let tx = db.transaction();
+        tx.put("k", "1").unwrap();
+        let committing = std::thread::spawn(move || tx.commit());
+        db.close().unwrap();
+        let db = tiny().open(dir.path().join("store")).unwrap();
+        match committing.join().unwrap() {
+            Ok(()) => assert_eq!(rows(db.iter()), "k=1"),
+            Err(error) => assert!(matches!(error, Error::Closing) && rows(db.iter()).is_empty(), "{error}"),
+        }
+    }
+}
+
+#[test]
+fn walks_and_savepoints_count_towards_the_size() {
+    let dir = fast_dir();
+    let db = tiny().transaction_bytes(10_000).open(dir.path().join("store")).unwrap();
+    let tx = db.transaction();
+    let refused = (0..1000).find_map(|n| tx.prefix(format!("{n}")).next()?.err());
+    assert!(matches!(refused, Some(Error::TransactionTooLarge { max: 10_000, .. })));
+    let tx = db.transaction();
+    (0..1000).for_each(|_| _ = tx.savepoint());
+    assert!(matches!(tx.put("k", ""), Err(Error::TransactionTooLarge { .. })));
 }
