@@ -35,11 +35,6 @@ impl RangedRuns {
         self.runs.is_empty()
     }
 
-    /// All of them.
-    pub fn segments(&self) -> impl Iterator<Item = &LiveSegment> {
-        self.runs.iter().flatten()
-    }
-
     /// The segments whose range includes the key.
     fn around<'a>(&'a self, key: &'a [u8]) -> impl Iterator<Item = &'a LiveSegment> {
         self.runs.iter().filter_map(move |run| {

@@ -8,7 +8,6 @@ use crate::key::Seq;
 use crate::live::{LiveSegment, LiveSet};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge::{MergeCursor, MergeSource, RangeMask, RunCursor, RunWalk, Skipped, begins, reaches};
-use crate::ranges::RangeTombstones;
 use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -161,48 +160,6 @@ impl View {
             }
         }
         MergeCursor::new(sources, direction, end, self.mask(seq))
-    }
-
-    /// Merges what may have entries with a number above `since` between two bounds, forwards and as of `seq`:
-    /// memtables, and segments that newer entries were written or compacted into.
-    pub fn merge_newer(&self, seq: Seq, since: Seq, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> MergeCursor {
-        let direction = Direction::Forward;
-        let tables = self.memtables().filter(|table| table.last_seq() > since);
-        let tables = tables.map(|table| {
-            MergeSource::Memtable(MemtableCursor::new(Arc::clone(table), seq, direction, lower))
-        });
-        let is_newer = |segment: &&LiveSegment| {
-            segment.meta.max_seq > since && reaches(segment, lower) && begins(segment, upper)
-        };
-        let levels = self.live.levels().iter().flat_map(|level| level.segments().iter());
-        let segments = levels.chain(self.live.quarantined()).filter(is_newer).map(|segment| {
-            let walk = RunWalk::of(vec![segment.clone()], direction);
-            MergeSource::Run(RunCursor::new(walk, direction, lower, Access::Keys))
-        });
-        MergeCursor::new(tables.chain(segments).collect(), direction, upper, None)
-    }
-
-    /// Whether a range tombstone with a number above `since`, up to `seq`, may delete a key between two bounds.
-    ///
-    /// # Errors
-    /// The errors of reading range tombstones.
-    pub fn has_newer_ranges(&self, seq: Seq, since: Seq, span: (&[u8], Option<&[u8]>)) -> Result<bool> {
-        let overlaps = |ranges: &RangeTombstones| {
-            ranges.ranges().any(|(start, end, at)| {
-                let is_within = span.1.is_none_or(|to| start < to) && end.is_none_or(|end| span.0 < end);
-                is_within && since < at && at <= seq
-            })
-        };
-        let mut tables = self.memtables().filter(|table| table.ranges().newest() > since);
-        if tables.any(|table| overlaps(&table.ranges().all())) {
-            return Ok(true);
-        }
-        for segment in self.live.ranged().segments().filter(|segment| segment.meta.max_seq > since) {
-            if segment.file.ask_ranges(|ranges| overlaps(ranges))? {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Whether there may be range tombstones.

@@ -173,12 +173,11 @@ fn nothing_that_the_engine_does_is_a_conflict() {
     });
 }
 
-/// Others fill memtables all the time, and each attempt to commit takes longer than that. It still ends.
+/// Others write all the time, and the batch itself makes the memtable rotate. That makes no condition stale.
 #[test]
-fn large_conditional_batches_and_long_walks_get_through() {
+fn a_conditional_batch_larger_than_a_memtable_gets_through() {
     let dir = fast_dir();
     let db = tiny().memtable_bytes(64 << 10).open(dir.path().join("store")).unwrap();
-    (0..6_000).for_each(|n| db.put(format!("walked/{n:05}"), "").unwrap());
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let (db, done) = (&db, &done);
@@ -193,10 +192,6 @@ fn large_conditional_batches_and_long_walks_get_through() {
         let work = scope.spawn(move || {
             let rows: Vec<(String, &str)> = (0..6_000).map(|n| (format!("new/{n}"), "")).collect();
             assert!(db.insert_new_many(&rows).unwrap().into_iter().all(|is_new| is_new));
-            let tx = db.transaction();
-            assert_eq!(tx.prefix("walked/").count(), 6_000);
-            tx.put("result", "").unwrap();
-            tx.commit().unwrap();
         });
         let worked = work.join();
         done.store(true, Ordering::Relaxed);
