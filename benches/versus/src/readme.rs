@@ -16,8 +16,8 @@ use std::path::{Path, PathBuf};
 const BEGIN: &str = "<!-- versus:begin";
 const END: &str = "<!-- versus:end -->";
 
-/// Write the README's performance section and its two charts from the results of `versus run`, and the section
-/// of this package's README from those of `versus writes`, whichever are there
+/// Write the README's performance section and its two charts from the results of `versus run`, and the
+/// section of this package's README from those of `versus writes`, whichever are there
 #[derive(clap::Args)]
 pub struct Args {
     /// Output directory of `versus run` or `versus writes`

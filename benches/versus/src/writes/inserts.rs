@@ -1,7 +1,7 @@
 //! Passes of puts and inserts.
 //!
-//! Rows are generated in chunks, so that only the calls are timed. Every answer is checked, and after the pass
-//! a sample of the rows is read.
+//! Rows are generated in chunks, so that only the calls are timed. Every answer is checked, and after the
+//! pass a sample of the rows is read.
 
 use super::comparison::{Comparison, wrong};
 use super::kind::StoreKind;
