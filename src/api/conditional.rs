@@ -31,8 +31,8 @@ impl CompareAndSet {
 
 impl Db {
     /// Puts `key` if it is absent. Returns whether it was: of any number of calls at the same time with the
-    /// same key, in any threads, one returns true. A new key costs one filter line for each run and a put, and
-    /// reads nothing from disk unless a filter errs.
+    /// same key, in any threads, one returns true. A new key costs one filter line for each run, and a put,
+    /// reading nothing from disk unless a filter errs.
     ///
     /// `false` says that the key is visible. It is as durable as its own write has asked for.
     ///

@@ -227,9 +227,9 @@ impl Transaction {
     /// succeeds.
     ///
     /// # Errors
-    /// [`Error::Conflict`] if others have changed what was read; [`Error::Closing`] if it has writes and the store was closed;
-    /// the errors of [`Db::write`] and of [`Db::get`]. On error, nothing of it is visible. As for every write,
-    /// it may appear when the store is reopened after a failed sync.
+    /// [`Error::Conflict`] if others have changed what was read; [`Error::Closing`] if it has writes and the
+    /// store was closed; the errors of [`Db::write`] and of [`Db::get`]. On error, nothing of it is visible.
+    /// As for every write, it may appear when the store is reopened after a failed sync.
     pub fn commit(self) -> Result<()> {
         let durability = self.reader.storage().options.durability;
         self.commit_with(durability)

@@ -21,7 +21,7 @@ pub(super) struct Comparison<'a> {
     reader: &'a Reader,
     before: (&'a View, Seq),
     now: (&'a View, Seq),
-    /// The memtables that have everything newer than the earlier moment, unless some of it is only in segments.
+    /// The memtables that have everything newer than the earlier moment. `None` if some is only in segments.
     newer: Option<Vec<&'a Arc<Memtable>>>,
 }
 

@@ -43,9 +43,6 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
-        if batch.has_expectations() {
-            return self.write_expecting(batch, durability);
-        }
         if batch.is_empty() {
             return self.write_nothing(&batch, durability);
         }
