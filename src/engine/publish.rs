@@ -23,6 +23,8 @@ pub(crate) struct LiveSetChange {
     pub removed: Vec<LiveSegment>,
     /// For a flush: the memtable that the added segment replaces.
     pub flushed: Option<FlushedMemtable>,
+    /// Whether it adds rows that are in no memtable.
+    pub ingested: bool,
     /// How much of the logs is durable, if the manifest must not say so before this change.
     pub log_mark: Option<LogMark>,
 }
@@ -152,6 +154,7 @@ impl Publisher {
                 if let Some(flushed) = &change.flushed {
                     view.immutable.retain(|table| !Arc::ptr_eq(table, &flushed.table));
                 }
+                view.ingests += u64::from(change.ingested);
             },
         );
         debug_assert!(self.shared.live().is_of(state), "the live set and the manifest differ");

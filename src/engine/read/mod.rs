@@ -24,10 +24,11 @@ use self::lookup::Lookup;
 use self::route::{FilterCounters, Filters, FirstSegment, HashedKey, KEYS_AHEAD, Route};
 use self::view::View;
 use crate::direction::Direction;
-use crate::engine::shared::Shared;
+use crate::engine::shared::{Seen, Shared};
+use crate::engine::storage::Storage;
 use crate::error::Result;
 use crate::filter::Verdict;
-use crate::key::{Seq, Value, prefix_end};
+use crate::key::{Entry, Seq, Value, prefix_end};
 use crate::segment::Access;
 use crate::sync::atomic::Ordering;
 use std::cell::RefCell;
@@ -59,6 +60,27 @@ pub(crate) struct Reader {
 impl Reader {
     pub fn new(shared: Arc<Shared>) -> Self {
         Reader { shared }
+    }
+
+    /// Fails if the store takes no writes.
+    pub fn check_writable(&self) -> Result<()> {
+        self.shared.check_writable()
+    }
+
+    /// The files of the store.
+    pub fn storage(&self) -> &Storage {
+        &self.shared.storage
+    }
+
+    /// The view of a moment for a transaction: see [`Shared::exact_snapshot`].
+    pub fn exact_snapshot(&self) -> (Arc<View>, Seen) {
+        self.shared.exact_snapshot()
+    }
+
+    /// The hash of a key.
+    #[inline(always)]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.shared.storage.header.hasher.hash(key)
     }
 
     /// The view and the sequence number for a read that starts now.
@@ -96,31 +118,54 @@ impl Reader {
         Lookup { view, seq, key, first, counters }.get(route)
     }
 
+    /// The newest value of a key in a view as of `seq`, with its sequence number.
+    pub fn entry_in(&self, view: &View, seq: Seq, key: &[u8]) -> Result<Option<Entry>> {
+        let (key, counters) = (self.hash_key(key), self.counters());
+        let (route, first) = view.filters.route(key, counters);
+        Lookup { view, seq, key, first, counters }.entry(route)
+    }
+
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let (view, seq) = self.shared.snapshot();
         let mut values = Vec::with_capacity(keys.len());
-        for keys in keys.chunks(READS_AHEAD) {
-            let mut lookups = Vec::with_capacity(keys.len());
-            self.each_route(&view, seq, keys, |lookup, route| lookups.push((lookup, route)));
-            self.get_each(&lookups, &mut values)?;
-        }
+        self.each_entry(&view, seq, keys, |entry| values.push(entry.map(|entry| entry.value)))?;
         Ok(values)
     }
 
-    /// Appends the value of each lookup. Once one has read from a file, all following reads are started
-    /// before any is waited for.
-    fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
+    /// Passes the newest value of each key in a view as of `seq` to `take`, in order.
+    pub fn each_entry<K: AsRef<[u8]>>(
+        &self,
+        view: &View,
+        seq: Seq,
+        keys: &[K],
+        mut take: impl FnMut(Option<Entry>),
+    ) -> Result<()> {
+        for keys in keys.chunks(READS_AHEAD) {
+            let mut lookups = Vec::with_capacity(keys.len());
+            self.each_route(view, seq, keys, |lookup, route| lookups.push((lookup, route)));
+            self.look_up_each(&lookups, &mut take)?;
+        }
+        Ok(())
+    }
+
+    /// Passes what each lookup finds to `take`. Once one has read from a file, all following reads are
+    /// started before any is waited for.
+    fn look_up_each(
+        &self,
+        lookups: &[(Lookup<'_>, Route)],
+        take: &mut impl FnMut(Option<Entry>),
+    ) -> Result<()> {
         let reads = || self.shared.storage.files.counters().mine().blocks;
         let (before, mut left) = (reads(), lookups.iter());
         while let Some((lookup, route)) = left.next() {
-            values.push(lookup.get(*route)?);
+            take(lookup.entry(*route)?);
             if reads() != before {
                 left.as_slice().iter().for_each(|(lookup, route)| lookup.will_need(*route));
                 break;
             }
         }
         for (lookup, route) in left {
-            values.push(lookup.get(*route)?);
+            take(lookup.entry(*route)?);
         }
         Ok(())
     }
@@ -196,7 +241,7 @@ impl Reader {
 
     #[inline(always)]
     fn hash_key<'a>(&self, key: &'a [u8]) -> HashedKey<'a> {
-        HashedKey { key, hash: self.shared.storage.header.hasher.hash(key) }
+        HashedKey { key, hash: self.hash(key) }
     }
 
     #[inline(always)]

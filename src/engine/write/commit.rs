@@ -7,7 +7,9 @@
 //! 4. Writers wait before step 2 when flushes and compactions cannot keep up.
 
 use super::Writer;
+use super::condition::Outcome;
 use super::log::{ActiveLog, EncodedBatch, Log, LogHealth, QueuedBatch, apply};
+use super::stale::clear_stale;
 use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::compact::reservation::Reservation;
@@ -41,22 +43,39 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
-        batch.validate()?;
-        let sync = matches!(durability, Durability::Sync);
         if batch.is_empty() {
-            return if sync { self.sync() } else { self.shared.check_writable() };
+            return self.write_nothing(&batch, durability);
         }
+        batch.validate()?;
+        self.submit(EncodedBatch::new(batch, durability)).map(drop)
+    }
+
+    #[cold]
+    pub fn write_nothing(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        batch.validate()?;
+        match durability {
+            Durability::Sync => self.sync(),
+            Durability::Os => self.shared.check_writable(),
+        }
+    }
+
+    /// Commits a batch, which is not empty, with others: in this thread or in the one that holds the log.
+    /// [`Outcome::Stale`] only if it has a condition.
+    #[inline]
+    pub fn submit(&self, mut batch: EncodedBatch) -> Result<Outcome> {
         // The commit checks the rest, but after a fork nobody may unlock the log.
         self.shared.storage.process.check()?;
-        let mut batch = EncodedBatch { count: batch.len() as u32, payload: batch.into_bytes(), sync };
         match try_lock(&self.log) {
-            Some(mut log) => self.commit(&mut log, std::slice::from_mut(&mut batch)),
+            Some(mut log) => {
+                self.commit(&mut log, std::slice::from_mut(&mut batch))?;
+                Ok(batch.outcome)
+            }
             None => self.write_in_group(batch),
         }
     }
 
     /// Queues a batch while another writer holds the log. Whoever locks the log next commits it.
-    fn write_in_group(&self, batch: EncodedBatch) -> Result<()> {
+    fn write_in_group(&self, batch: EncodedBatch) -> Result<Outcome> {
         let mine = Arc::new(QueuedBatch::new(batch));
         lock(&self.queue).push(Arc::clone(&mine));
         loop {
@@ -67,9 +86,12 @@ impl Writer {
             // If the thread that took this batch panicked, there is no result.
             self.shared.check_writable()?;
             let group = self.take_group();
-            let mut batches: Vec<_> = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
+            let taken = |queued: &Arc<QueuedBatch>| Some((Arc::clone(queued), lock(&queued.batch).take()?));
+            let (group, mut batches): (Vec<_>, Vec<_>) = group.iter().filter_map(taken).unzip();
             let result = self.commit(&mut log, &mut batches);
-            group.iter().for_each(|queued| *lock(&queued.result) = Some(result.clone()));
+            for (queued, batch) in group.iter().zip(batches) {
+                *lock(&queued.result) = Some(result.clone().map(|()| batch.outcome));
+            }
         }
     }
 
@@ -94,9 +116,20 @@ impl Writer {
         self.resume(log)?;
         let count: u64 = group.iter().map(|batch| u64::from(batch.count)).sum();
         check_next_seq(log.next_seq.saturating_add(count))?;
+        let keeps_recent = self.keeps_recent();
+        if keeps_recent || log.recent.is_kept() {
+            log.recent.keep(keeps_recent, log.next_seq - 1);
+        }
+        if group.iter().any(|batch| batch.condition.is_some()) {
+            // The log stays locked, so a rotation in `make_room` makes nothing stale.
+            clear_stale(group, log, self.shared.epoch(), &self.shared.storage.header.hasher);
+        }
         let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
+        if bytes == 0 {
+            return Ok(()); // All of it was stale.
+        }
         self.make_room(log, bytes)?;
-        let records = group.iter().scan(log.next_seq, |next, batch| {
+        let records = group.iter().filter(|batch| batch.count > 0).scan(log.next_seq, |next, batch| {
             let first_seq = *next;
             *next += Seq::from(batch.count);
             Some(wal::LogRecord { first_seq, count: batch.count, payload: &batch.payload })
@@ -115,6 +148,9 @@ impl Writer {
         };
         for batch in group {
             let payload = log.arena.store(std::mem::take(&mut batch.payload));
+            if log.recent.is_kept() {
+                log.recent.add(log.next_seq, &payload);
+            }
             apply(&log.memtable, &self.shared.storage, log.next_seq, payload, &mut on_range);
             log.next_seq += Seq::from(batch.count);
         }
@@ -132,6 +168,7 @@ impl Writer {
         match log {
             Log::Active(active) => Ok(active),
             Log::None | Log::Inherited(_) => Err(Error::ReadOnly),
+            Log::Closed => Err(Error::Closing),
         }
     }
 

@@ -76,7 +76,7 @@ impl Writer {
         let memtable = if carried || replayed.is_empty() {
             Arc::clone(replayed)
         } else {
-            let fresh = Memtable::new(self.shared.storage.options.memtable_bytes)?;
+            let fresh = replayed.next(self.shared.storage.options.memtable_bytes)?;
             fresh.skip(inherited.next_seq - 1);
             let policy = self.filters.policy();
             let built = build_level0(&self.shared.storage, replayed, &self.shared.live(), policy);
@@ -99,6 +99,7 @@ impl Writer {
         let _before = self
             .shared
             .change_view(&mut self.shared.control.lock(), |view| view.active = Arc::clone(&memtable));
+        self.shared.begin_epoch();
         Ok(memtable)
     }
 

@@ -81,9 +81,10 @@ impl Writer {
         let published = self.publisher.publish_if(|live| {
             let (added, owned) = Placed::place(&self.shared, live, &built.take());
             placed = Some(owned);
-            Some(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
+            Some(LiveSetChange { added, flushed: Some(before), ingested: true, ..LiveSetChange::default() })
         });
         drop(placed);
+        self.shared.begin_epoch();
         published
     }
 
