@@ -258,8 +258,9 @@ fn a_segment_or_partition_that_cannot_be_read_is_skipped_with_its_keys() {
     let (harm, harmed) = (Arc::clone(&due), path.clone());
     fs.before_each(move |fs, kind, path| {
         if kind == OpKind::Open && path == harmed {
-            let harm = harm.lock().unwrap().take();
-            harm.into_iter().for_each(|harm| harm(fs, &harmed));
+            // Locked until it is harmed: another thread may be about to open it, too.
+            let mut due = harm.lock().unwrap();
+            due.take().into_iter().for_each(|harm| harm(fs, &harmed));
         }
     });
     for harm in harms {

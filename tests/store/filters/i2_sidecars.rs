@@ -48,6 +48,7 @@ fn assert_heals(dir: &Path, bad: &[PathBuf], expected: &Contents, options: Optio
     assert_holds(&db, expected);
     eventually("all sidecars are sound again", || is_whole(&db));
     assert_holds(&db, expected);
+    eventually("every bad sidecar is counted", || db.stats().filters_unavailable as usize >= bad.len());
     let stats = db.stats();
     assert_eq!(stats.filters_unavailable as usize, bad.len());
     assert!(stats.filter_negatives > 0, "the filters answer again");
@@ -207,6 +208,7 @@ fn i2_a_sidecar_that_is_a_directory_is_no_reason_not_to_open() {
     fs::create_dir(&path).unwrap();
     let db = options().read_only(true).open(dir.path()).unwrap();
     assert_holds(&db, &expected);
+    eventually("the directory is counted", || db.stats().filters_unavailable > 0);
     assert_eq!(db.stats().filters_unavailable, 1);
 }
 

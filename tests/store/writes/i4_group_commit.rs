@@ -17,7 +17,7 @@ fn batch(key: &str) -> Batch {
 fn write(db: &Db, key: &'static str, durability: Durability) -> JoinHandle<Result<()>> {
     let db = db.clone();
     let writer = std::thread::spawn(move || db.write_with(batch(key), durability));
-    std::thread::sleep(Duration::from_millis(30)); // So that the next one queues after it.
+    std::thread::sleep(Duration::from_millis(100)); // So that the next one queues after it.
     writer
 }
 
