@@ -34,6 +34,8 @@ pub(crate) struct FlushedMemtable {
     pub last_seq: Option<Seq>,
     /// The first log still needed.
     pub next_log: FileId,
+    /// The memtable that accepts writes from then on, if the flushed one did.
+    pub next: Option<Arc<Memtable>>,
 }
 
 impl LiveSetChange {
@@ -151,6 +153,7 @@ impl Publisher {
             |view| {
                 if let Some(flushed) = &change.flushed {
                     view.immutable.retain(|table| !Arc::ptr_eq(table, &flushed.table));
+                    flushed.next.iter().for_each(|next| view.active = Arc::clone(next));
                 }
             },
         );
