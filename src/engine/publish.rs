@@ -23,8 +23,6 @@ pub(crate) struct LiveSetChange {
     pub removed: Vec<LiveSegment>,
     /// For a flush: the memtable that the added segment replaces.
     pub flushed: Option<FlushedMemtable>,
-    /// Whether it adds rows that are in no memtable.
-    pub ingested: bool,
     /// How much of the logs is durable, if the manifest must not say so before this change.
     pub log_mark: Option<LogMark>,
 }
@@ -36,6 +34,8 @@ pub(crate) struct FlushedMemtable {
     pub last_seq: Option<Seq>,
     /// The first log still needed.
     pub next_log: FileId,
+    /// The memtable that accepts writes from then on, if the flushed one did.
+    pub next: Option<Arc<Memtable>>,
 }
 
 impl LiveSetChange {
@@ -153,8 +153,8 @@ impl Publisher {
             |view| {
                 if let Some(flushed) = &change.flushed {
                     view.immutable.retain(|table| !Arc::ptr_eq(table, &flushed.table));
+                    flushed.next.iter().for_each(|next| view.active = Arc::clone(next));
                 }
-                view.ingests += u64::from(change.ingested);
             },
         );
         debug_assert!(self.shared.live().is_of(state), "the live set and the manifest differ");

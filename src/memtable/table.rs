@@ -35,7 +35,7 @@ pub struct Memtable {
     range_bytes: AtomicUsize,
     tombstones: AtomicUsize,
     last_seq: AtomicU64,
-    /// How many memtables it follows directly.
+    /// One more than the number of the memtable that it follows directly.
     number: u64,
 }
 
@@ -68,6 +68,14 @@ impl Memtable {
     pub fn next(&self, budget_bytes: u64) -> Result<Self> {
         let mut next = Memtable::new(budget_bytes)?;
         next.number = self.number + 1;
+        Ok(next)
+    }
+
+    /// An empty memtable for the writes that come after those of this one, and after others that are in no
+    /// memtable.
+    pub fn after_others(&self, budget_bytes: u64) -> Result<Self> {
+        let mut next = Memtable::new(budget_bytes)?;
+        next.number = self.number + 2;
         Ok(next)
     }
 

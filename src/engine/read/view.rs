@@ -24,8 +24,9 @@ pub(crate) struct OwnTable {
 /// rebuilt sidecars replace it.
 ///
 /// A reader loads the view first, then the visible sequence number. Every write up to that number is then in
-/// this view or a newer one, so a reader misses nothing that a compaction dropped. A view keeps its memtables
-/// in memory and its segments on disk.
+/// this view or a newer one, so a reader misses nothing that a compaction dropped. What is only in a newer
+/// view is newer than everything in this one: both a rotation and an ingest end the active memtable. A view
+/// keeps its memtables in memory and its segments on disk.
 #[derive(Clone)]
 pub(crate) struct View {
     /// The memtable that accepts writes.
@@ -36,8 +37,6 @@ pub(crate) struct View {
     pub own: Option<OwnTable>,
     /// The segments.
     pub live: Arc<LiveSet>,
-    /// How often rows were ingested since the store was opened.
-    pub ingests: u64,
     /// The memtables may hold entries older than the segments'. Happens in a read-only store whose logs a
     /// repair has kept.
     pub logs_reach_back: bool,
@@ -65,7 +64,6 @@ impl View {
             immutable: Vec::new(),
             own: None,
             live,
-            ingests: 0,
             logs_reach_back,
             had_ranges,
             filters,
@@ -94,9 +92,6 @@ impl View {
     pub fn memtables_since<'a>(&'a self, before: &'a View) -> Option<Vec<&'a Arc<Memtable>>> {
         let mut tables: Vec<_> = self.memtables().collect();
         let oldest = tables.last()?;
-        if self.ingests != before.ingests {
-            return None;
-        }
         if oldest.follows(&before.active) {
             tables.push(&before.active); // It was flushed.
         } else if !tables.iter().any(|table| Arc::ptr_eq(table, &before.active)) {

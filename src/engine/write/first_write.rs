@@ -91,14 +91,11 @@ impl Writer {
                 table: Arc::clone(replayed),
                 last_seq: Some(inherited.first_seq() - 1),
                 next_log: id,
+                next: Some(Arc::clone(&memtable)),
             }),
             log_mark: Some(LogMark { log: id, bytes: synced, next_seq: inherited.next_seq }),
             ..LiveSetChange::default()
         })?;
-        // Until then, readers may find an entry in both the memtable and the segment, which is harmless.
-        let _before = self
-            .shared
-            .change_view(&mut self.shared.control.lock(), |view| view.active = Arc::clone(&memtable));
         self.shared.begin_epoch();
         Ok(memtable)
     }

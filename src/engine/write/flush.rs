@@ -27,7 +27,7 @@ impl Writer {
         built.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));
         // A failed log is removed with its memtable, even if that is empty.
         let last_seq = Some(table.last_seq()).filter(|seq| *seq > 0);
-        let flushed = FlushedMemtable { table: Arc::clone(table), last_seq, next_log };
+        let flushed = FlushedMemtable { table: Arc::clone(table), last_seq, next_log, next: None };
         self.publisher.publish(LiveSetChange {
             added: built.into_iter().collect(),
             flushed: Some(flushed),

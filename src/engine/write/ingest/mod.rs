@@ -10,6 +10,8 @@
 //!    fails, the log stays and the next attempt uses both again.
 //! 4. Each segment goes to the deepest level that the order of ages allows (`destination.rs`). One manifest
 //!    edit adds them all.
+//! 5. A new memtable accepts the writes after that. So a reader that loads the view before the publication,
+//!    and the visible number after it, sees no later write without the rows.
 
 pub(crate) mod destination;
 pub(crate) mod unnumbered;
@@ -72,20 +74,24 @@ impl Writer {
         let bytes = |of: fn(&LiveSegment) -> u64| built.segments.iter().map(of).sum();
         self.shared.storage.metrics.flush_bytes.fetch_add(bytes(|segment| segment.meta.file_bytes), Relaxed);
         self.shared.storage.metrics.user_bytes.fetch_add(bytes(|segment| segment.meta.raw_bytes), Relaxed);
+        let next = Arc::new(log.memtable.after_others(self.shared.storage.options.memtable_bytes)?);
         let before = FlushedMemtable {
             table: Arc::clone(&log.memtable), // It is empty.
             last_seq: Some(log.next_seq - 1),
             next_log: log.id,
+            next: Some(Arc::clone(&next)),
         };
         let mut placed = None;
         let published = self.publisher.publish_if(|live| {
             let (added, owned) = Placed::place(&self.shared, live, &built.take());
             placed = Some(owned);
-            Some(LiveSetChange { added, flushed: Some(before), ingested: true, ..LiveSetChange::default() })
+            Some(LiveSetChange { added, flushed: Some(before), ..LiveSetChange::default() })
         });
         drop(placed);
+        published?;
+        log.memtable = next;
         self.shared.begin_epoch();
-        published
+        Ok(())
     }
 
     /// Makes the log skip number `seq`, and starts a new log after it.
@@ -152,5 +158,27 @@ impl Writer {
             builder.append(key, UNNUMBERED, EntryKind::Put, value.as_ref())?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::options::Options;
+    use crate::support::fast_dir;
+
+    /// A reader may load the visible number long after the view.
+    #[test]
+    fn a_view_from_before_an_ingest_shows_no_later_write() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        db.put("a", "1").unwrap();
+        db.flush().unwrap();
+        let view = db.engine().shared.current_view();
+        db.ingest([Ok(("b", "2"))]).unwrap();
+        db.put("c", "3").unwrap();
+        let seq = db.engine().shared.visible();
+        let found = ["a", "b", "c"].map(|key| db.reader().get_in(&view, seq, key.as_bytes()).unwrap());
+        assert_eq!(found.map(|value| value.is_some()), [true, false, false]);
+        assert_eq!(db.iter().count().unwrap(), 3);
     }
 }
