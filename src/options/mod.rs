@@ -222,6 +222,9 @@ impl Options {
     /// The most memory of one [`Transaction`](crate::Transaction), in bytes: its writes, and the keys that it
     /// has read. Default 64 MiB. An operation beyond that fails with
     /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge).
+    ///
+    /// While a transaction that has walked ranges commits, the store keeps at most as many bytes of what
+    /// others write meanwhile, to compare them with the ranges.
     pub fn transaction_bytes(mut self, bytes: u64) -> Self {
         self.transaction_bytes = bytes;
         self

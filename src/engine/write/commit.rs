@@ -15,6 +15,7 @@ use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::compact::reservation::Reservation;
 use crate::engine::control::{Control, TombstoneFlush};
 use crate::engine::metrics::WriteStall;
+use crate::engine::shared::Seen;
 use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::error::{Error, Result};
 use crate::key::{Seq, check_next_seq};
@@ -118,7 +119,7 @@ impl Writer {
         check_next_seq(log.next_seq.saturating_add(count))?;
         let keeps_recent = self.keeps_recent();
         if keeps_recent || log.recent.is_kept() {
-            log.recent.keep(keeps_recent, log.next_seq - 1);
+            log.recent.keep(keeps_recent, Seen { seq: log.next_seq - 1, epoch: self.shared.epoch() });
         }
         if group.iter().any(|batch| batch.condition.is_some()) {
             // The log stays locked, so a rotation in `make_room` makes nothing stale.
@@ -149,7 +150,8 @@ impl Writer {
         for batch in group {
             let payload = log.arena.store(std::mem::take(&mut batch.payload));
             if log.recent.is_kept() {
-                log.recent.add(log.next_seq, &payload);
+                let bytes_max = self.shared.storage.options.transaction_bytes;
+                log.recent.add(log.next_seq, &payload, bytes_max);
             }
             apply(&log.memtable, &self.shared.storage, log.next_seq, payload, &mut on_range);
             log.next_seq += Seq::from(batch.count);

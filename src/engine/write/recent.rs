@@ -1,31 +1,36 @@
-//! The latest batches of the active log, for transactions that have read ranges, or very many keys.
+//! The latest batches, for transactions that have read ranges, or very many keys.
 
 use super::condition::{KeySpan, ReadSet};
+use crate::engine::shared::Seen;
 use crate::key::Seq;
 use crate::wal::{self, OpKind};
 use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// How many bytes of newer batches the holder of the log compares with what was read, at the first attempt.
-/// The limit doubles with each further one, so that a transaction gets through however fast others write.
+/// The limit is eight times higher with each further one, so that a transaction gets through however fast
+/// others write.
 const COMPARED_BYTES: usize = 256 << 10;
 
-/// The latest batches that went into the active memtable. Kept only while such a transaction commits.
-/// They share the memtable's memory, and are dropped with it.
+/// The latest batches. Kept only while such a transaction commits, also when their memtable is flushed: a
+/// comparison of a large range may take longer than others need to fill memtables. They share the memory of
+/// their memtable.
 #[derive(Default)]
 pub(crate) struct Recent {
-    /// All batches after this number are here. `None` if none are kept.
-    since: Option<Seq>,
+    /// All that was written after this moment is here. `None` if nothing is kept.
+    since: Option<Seen>,
     /// Each with its first sequence number, oldest first.
     batches: VecDeque<(Seq, Bytes)>,
+    /// Of all of them.
+    bytes: u64,
 }
 
 impl Recent {
-    /// Begins to keep batches, from after `last_seq` on, or stops.
+    /// Begins to keep batches, from now on, or stops.
     #[cold]
-    pub fn keep(&mut self, wanted: bool, last_seq: Seq) {
+    pub fn keep(&mut self, wanted: bool, now: Seen) {
         if wanted {
-            self.since.get_or_insert(last_seq);
+            self.since.get_or_insert(now);
         } else {
             self.clear();
         }
@@ -36,24 +41,34 @@ impl Recent {
         self.since.is_some()
     }
 
-    /// Forgets everything, because another memtable is active.
+    /// Forgets everything: rows were written that are in no batch.
     pub fn clear(&mut self) {
-        (self.since, self.batches) = (None, VecDeque::new());
+        *self = Recent::default();
     }
 
-    /// Keeps a batch that goes into the memtable.
+    /// Keeps a batch that goes into the memtable, and forgets the oldest ones if there are more than
+    /// `bytes_max`.
     #[cold]
-    pub fn add(&mut self, first_seq: Seq, payload: &Bytes) {
+    pub fn add(&mut self, first_seq: Seq, payload: &Bytes, bytes_max: u64) {
+        self.bytes += payload.len() as u64;
         self.batches.push_back((first_seq, payload.clone()));
+        while self.bytes > bytes_max
+            && self.batches.len() > 1
+            && let Some((_, oldest)) = self.batches.pop_front()
+            && let (Some(since), Some((next, _))) = (&mut self.since, self.batches.front())
+        {
+            self.bytes -= oldest.len() as u64;
+            since.seq = next - 1;
+        }
     }
 
-    /// Whether a batch after number `since` may change something that was read.
-    pub fn may_change(&self, reads: &ReadSet, since: Seq, attempts: u32) -> bool {
-        if self.since.is_none_or(|from| since < from) {
+    /// Whether something that was written after a moment may change something that was read.
+    pub fn may_change(&self, reads: &ReadSet, seen: Seen, attempts: u32) -> bool {
+        if self.since.is_none_or(|since| seen.epoch < since.epoch || seen.seq < since.seq) {
             return true;
         }
-        let newer = self.batches.partition_point(|(seq, _)| *seq <= since);
-        let mut left = COMPARED_BYTES.saturating_mul(1 << attempts.min(30));
+        let newer = self.batches.partition_point(|(seq, _)| *seq <= seen.seq);
+        let mut left = COMPARED_BYTES.saturating_mul(1 << (3 * attempts.min(10)));
         self.batches.range(newer..).any(|(_, payload)| {
             let is_beyond = left < payload.len();
             left = left.saturating_sub(payload.len());
@@ -100,27 +115,49 @@ mod tests {
         ReadSet { keys: Vec::new(), ranges: vec![KeySpan { start: from.into(), end: Some(to.into()) }] }
     }
 
+    fn at(epoch: u64, seq: Seq) -> Seen {
+        Seen { seq, epoch }
+    }
+
     #[test]
     fn only_batches_after_the_moment_that_touch_a_range_change_it() {
         let mut recent = Recent::default();
-        assert!(recent.may_change(&range("a", "z"), 9, 0), "nothing is kept, so nothing is known");
-        recent.keep(true, 7);
-        recent.add(8, &put("c", b""));
-        recent.add(9, &put("m", b""));
-        assert!(recent.may_change(&range("a", "b"), 6, 0), "from before it began");
-        assert!(!recent.may_change(&range("a", "b"), 7, 0));
-        assert!(recent.may_change(&range("a", "d"), 7, 0));
-        assert!(!recent.may_change(&range("a", "d"), 8, 0));
-        assert!(recent.may_change(&range("a", "n"), 8, 0));
-        assert!(!recent.may_change(&range("a", "n"), 9, 0));
-        recent.keep(true, 9);
-        assert!(!recent.may_change(&range("a", "b"), 7, 0), "it still has the older ones");
+        assert!(recent.may_change(&range("a", "z"), at(0, 9), 0), "nothing is kept, so nothing is known");
+        recent.keep(true, at(3, 7));
+        recent.add(8, &put("c", b""), 99);
+        recent.add(9, &put("m", b""), 99);
+        assert!(recent.may_change(&range("a", "b"), at(3, 6), 0), "from before it began");
+        assert!(
+            recent.may_change(&range("a", "b"), at(2, 7), 0),
+            "rows may have been ingested before it began"
+        );
+        assert!(!recent.may_change(&range("a", "b"), at(3, 7), 0));
+        assert!(recent.may_change(&range("a", "d"), at(3, 7), 0));
+        assert!(!recent.may_change(&range("a", "d"), at(3, 8), 0));
+        assert!(recent.may_change(&range("a", "n"), at(3, 8), 0));
+        assert!(!recent.may_change(&range("a", "n"), at(4, 9), 0), "another memtable changes nothing");
+        recent.keep(true, at(4, 9));
+        assert!(!recent.may_change(&range("a", "b"), at(3, 7), 0), "it still has the older ones");
         let large = put("y", &[0; COMPARED_BYTES]);
-        recent.add(10, &large);
-        assert!(recent.may_change(&range("a", "b"), 9, 0), "too much to look at");
-        assert!(!recent.may_change(&range("a", "b"), 9, 1), "the second time, it looks further");
-        recent.keep(false, 10);
-        assert!(recent.may_change(&range("a", "b"), 10, 0));
+        recent.add(10, &large, u64::MAX);
+        assert!(recent.may_change(&range("a", "b"), at(4, 9), 0), "too much to look at");
+        assert!(!recent.may_change(&range("a", "b"), at(4, 9), 1), "the second time, it looks further");
+        recent.keep(false, at(4, 10));
+        assert!(recent.may_change(&range("a", "b"), at(4, 10), 0));
+    }
+
+    #[test]
+    fn the_oldest_batches_are_forgotten() {
+        let mut recent = Recent::default();
+        recent.keep(true, at(0, 7));
+        let two = 2 * put("c", b"").len() as u64;
+        (8..=10).for_each(|seq| recent.add(seq, &put("c", b""), two));
+        assert!(recent.may_change(&range("a", "b"), at(0, 7), 0), "batch 8 is forgotten");
+        assert!(!recent.may_change(&range("a", "b"), at(0, 8), 0));
+        recent.add(11, &put("c", &[0; 100]), two);
+        assert!(recent.may_change(&range("a", "b"), at(0, 9), 0));
+        assert!(recent.may_change(&range("a", "d"), at(0, 10), 0), "the newest stays, however large");
+        assert!(!recent.may_change(&range("a", "b"), at(0, 10), 0));
     }
 
     #[test]

@@ -15,7 +15,6 @@ impl Writer {
         let fresh = Arc::new(log.memtable.next(self.shared.storage.options.memtable_bytes)?);
         self.start_log(log)?;
         let full = std::mem::replace(&mut log.memtable, fresh);
-        log.recent.clear();
         let mut control = self.shared.control.lock();
         control.flushes.waiting.push_back((Arc::clone(&full), log.id));
         control.idleness.last_full = Some(Instant::now());

@@ -22,14 +22,16 @@ pub(super) fn clear_stale(group: &mut [EncodedBatch], log: &ActiveLog, epoch: u6
         if let Some(condition) = &batch.condition {
             let since = condition.seen.seq;
             let may_be_newer = |key: &[u8]| newest.is_after(key, since) || earlier.may_change(key);
-            let is_stale = condition.seen.epoch != epoch
-                || match &condition.reads {
-                    Reads::OwnKeys => wal::ops(batch.payload.clone()).any(|op| may_be_newer(op.key())),
-                    Reads::These(reads) if reads.needs_recent() => {
-                        log.recent.may_change(reads, since, condition.attempts) || earlier.changes(reads)
-                    }
-                    Reads::These(reads) => reads.keys.iter().any(|key| may_be_newer(key)),
-                };
+            let is_older = condition.seen.epoch != epoch;
+            let is_stale = match &condition.reads {
+                Reads::OwnKeys => {
+                    is_older || wal::ops(batch.payload.clone()).any(|op| may_be_newer(op.key()))
+                }
+                Reads::These(reads) if reads.needs_recent() => {
+                    log.recent.may_change(reads, condition.seen, condition.attempts) || earlier.changes(reads)
+                }
+                Reads::These(reads) => is_older || reads.keys.iter().any(|key| may_be_newer(key)),
+            };
             if is_stale {
                 batch.clear_stale();
                 continue;

@@ -90,6 +90,7 @@ impl Writer {
         drop(placed);
         published?;
         log.memtable = next;
+        log.recent.clear();
         self.shared.begin_epoch();
         Ok(())
     }
