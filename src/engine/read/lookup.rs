@@ -30,14 +30,9 @@ impl Lookup<'_> {
         self.find(route, |entry| entry.value)
     }
 
-    /// The newest value of the key, with its sequence number.
-    pub fn entry(&self, route: Route) -> Result<Option<Entry>> {
-        self.find(route, |entry| entry)
-    }
-
     /// What `take` takes of the key's newest entry, if it has a value.
     #[inline]
-    fn find<T>(&self, route: Route, take: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
+    pub fn find<T>(&self, route: Route, take: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
         match route {
             Route::Nowhere => Ok(None),
             Route::Runs(from) if self.view.live.quarantined().is_empty() => {

@@ -122,50 +122,69 @@ impl Reader {
     pub fn entry_in(&self, view: &View, seq: Seq, key: &[u8]) -> Result<Option<Entry>> {
         let (key, counters) = (self.hash_key(key), self.counters());
         let (route, first) = view.filters.route(key, counters);
-        Lookup { view, seq, key, first, counters }.entry(route)
+        Lookup { view, seq, key, first, counters }.find(route, |entry| entry)
     }
 
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let (view, seq) = self.shared.snapshot();
         let mut values = Vec::with_capacity(keys.len());
-        self.each_entry(&view, seq, keys, |entry| values.push(entry.map(|entry| entry.value)))?;
+        for keys in keys.chunks(READS_AHEAD) {
+            self.get_each(&self.routed(&view, seq, keys), &mut values)?;
+        }
         Ok(values)
     }
 
-    /// Passes the newest value of each key in a view as of `seq` to `take`, in order.
-    pub fn each_entry<K: AsRef<[u8]>>(
+    /// Appends the value of each lookup.
+    fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
+        self.find_each_of(lookups, &|entry| entry.value, &mut |value| values.push(value))
+    }
+
+    /// A lookup of each key, with its route.
+    fn routed<'a, K: AsRef<[u8]>>(
+        &'a self,
+        view: &'a View,
+        seq: Seq,
+        keys: &'a [K],
+    ) -> Vec<(Lookup<'a>, Route)> {
+        let mut lookups = Vec::with_capacity(keys.len());
+        self.each_route(view, seq, keys, |lookup, route| lookups.push((lookup, route)));
+        lookups
+    }
+
+    /// Passes to `take`, in order, what `part` takes of each key's newest value in a view as of `seq`.
+    pub fn find_each<K: AsRef<[u8]>, T>(
         &self,
         view: &View,
         seq: Seq,
         keys: &[K],
-        mut take: impl FnMut(Option<Entry>),
+        part: impl Fn(Entry) -> T,
+        mut take: impl FnMut(Option<T>),
     ) -> Result<()> {
         for keys in keys.chunks(READS_AHEAD) {
-            let mut lookups = Vec::with_capacity(keys.len());
-            self.each_route(view, seq, keys, |lookup, route| lookups.push((lookup, route)));
-            self.look_up_each(&lookups, &mut take)?;
+            self.find_each_of(&self.routed(view, seq, keys), &part, &mut take)?;
         }
         Ok(())
     }
 
-    /// Passes what each lookup finds to `take`. Once one has read from a file, all following reads are
+    /// [`find_each`](Self::find_each) for these lookups. Once one has read from a file, all following reads are
     /// started before any is waited for.
-    fn look_up_each(
+    fn find_each_of<T>(
         &self,
         lookups: &[(Lookup<'_>, Route)],
-        take: &mut impl FnMut(Option<Entry>),
+        part: &impl Fn(Entry) -> T,
+        take: &mut impl FnMut(Option<T>),
     ) -> Result<()> {
         let reads = || self.shared.storage.files.counters().mine().blocks;
         let (before, mut left) = (reads(), lookups.iter());
         while let Some((lookup, route)) = left.next() {
-            take(lookup.entry(*route)?);
+            take(lookup.find(*route, part)?);
             if reads() != before {
                 left.as_slice().iter().for_each(|(lookup, route)| lookup.will_need(*route));
                 break;
             }
         }
         for (lookup, route) in left {
-            take(lookup.entry(*route)?);
+            take(lookup.find(*route, part)?);
         }
         Ok(())
     }

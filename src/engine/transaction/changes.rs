@@ -42,9 +42,8 @@ impl<'a> Comparison<'a> {
         for suspects in suspects.chunks(KEYS_AT_ONCE) {
             let keys: Vec<&[u8]> = suspects.iter().map(|(key, _)| *key).collect();
             let mut versions = Vec::with_capacity(keys.len());
-            self.reader.each_entry(self.now.0, self.now.1, &keys, |entry| {
-                versions.push(entry.map(|entry| entry.seq));
-            })?;
+            let (view, seq) = self.now;
+            self.reader.find_each(view, seq, &keys, |entry| entry.seq, |seq| versions.push(seq))?;
             if let Some(((key, _), _)) =
                 suspects.iter().zip(&versions).find(|((_, before), now)| before != *now)
             {

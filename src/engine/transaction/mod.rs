@@ -90,7 +90,7 @@ impl Work {
     pub fn multi_get<K: AsRef<[u8]>>(&mut self, reader: &Reader, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let own: Vec<_> = keys.iter().map(|key| self.own.get(reader.storage(), key.as_ref())).collect();
         let mut entries = Vec::with_capacity(keys.len());
-        reader.each_entry(&self.view, self.seen.seq, keys, |entry| entries.push(entry))?;
+        reader.find_each(&self.view, self.seen.seq, keys, |entry| entry, |entry| entries.push(entry))?;
         let mut values = Vec::with_capacity(keys.len());
         for ((key, own), entry) in keys.iter().zip(own).zip(entries) {
             values.push(match own {
