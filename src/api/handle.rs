@@ -144,9 +144,6 @@ impl Db {
     /// # Errors
     /// The errors of [`write`](Self::write).
     pub fn write_with(&self, batch: Batch, durability: Durability) -> Result<()> {
-        if batch.has_expectations() {
-            return self.engine().writer.write_expecting(batch, durability);
-        }
         self.engine().writer.write(batch, durability)
     }
 

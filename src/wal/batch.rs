@@ -186,6 +186,7 @@ impl Batch {
     }
 
     /// The encoded operations, without a copy: the form that the log stores and [`ops`] reads.
+    #[inline]
     pub(crate) fn into_bytes(self) -> Bytes {
         self.encoded.into()
     }

@@ -44,6 +44,9 @@ const GROUP_BYTES_MAX: usize = 1 << 20;
 impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
+        if batch.has_expectations() {
+            return self.write_expecting(batch, durability);
+        }
         if batch.is_empty() {
             return self.write_nothing(&batch, durability);
         }
@@ -62,7 +65,7 @@ impl Writer {
 
     /// Commits a batch, which is not empty, with others: in this thread or in the one that holds the log.
     /// [`Outcome::Stale`] only if it has a condition.
-    #[inline]
+    #[inline(always)]
     pub fn submit(&self, mut batch: EncodedBatch) -> Result<Outcome> {
         // The commit checks the rest, but after a fork nobody may unlock the log.
         self.shared.storage.process.check()?;
@@ -115,19 +118,20 @@ impl Writer {
     fn commit_group(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) -> Result<()> {
         self.shared.check_writable()?;
         self.resume(log)?;
-        let count: u64 = group.iter().map(|batch| u64::from(batch.count)).sum();
+        let (mut count, mut bytes, mut has_conditions) = (0, 0, false);
+        for batch in group.iter() {
+            count += Seq::from(batch.count);
+            bytes += batch.payload.len();
+            has_conditions |= batch.condition.is_some();
+        }
         check_next_seq(log.next_seq.saturating_add(count))?;
-        let keeps_recent = self.keeps_recent();
-        if keeps_recent || log.recent.is_kept() {
-            log.recent.keep(keeps_recent, Seen { seq: log.next_seq - 1, epoch: self.shared.epoch() });
-        }
-        if group.iter().any(|batch| batch.condition.is_some()) {
+        if has_conditions || self.keeps_recent() || log.recent.is_kept() {
             // The log stays locked, so a rotation in `make_room` makes nothing stale.
-            clear_stale(group, log, self.shared.epoch(), &self.shared.storage.header.hasher);
-        }
-        let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
-        if bytes == 0 {
-            return Ok(()); // All of it was stale.
+            self.check_conditions(log, group);
+            bytes = group.iter().map(|batch| batch.payload.len()).sum();
+            if bytes == 0 {
+                return Ok(()); // All of it was stale.
+            }
         }
         self.make_room(log, bytes)?;
         let records = group.iter().filter(|batch| batch.count > 0).scan(log.next_seq, |next, batch| {
@@ -159,6 +163,14 @@ impl Writer {
         self.shared.show(log.next_seq - 1);
         self.note_tombstones(covers, tombstones..log.memtable.tombstones());
         Ok(())
+    }
+
+    /// Empties the batches whose conditions may no longer hold.
+    #[cold]
+    fn check_conditions(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) {
+        let epoch = self.shared.epoch();
+        log.recent.keep(self.keeps_recent(), Seen { seq: log.next_seq - 1, epoch });
+        clear_stale(group, log, epoch, &self.shared.storage.header.hasher);
     }
 
     /// The log that accepts writes. The first call starts it.
@@ -206,6 +218,7 @@ impl Writer {
     /// Makes an idle store flush the active memtable, so that a compaction can remove what it deletes: if it
     /// now has many tombstones, or if a newly deleted range covers a whole segment. `tombstones` is their
     /// number before and after the last write.
+    #[inline]
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
         if covers_segment || tombstones.start < TOMBSTONE_STREAK && tombstones.end >= TOMBSTONE_STREAK {
             self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
