@@ -184,6 +184,8 @@ pub struct Disk {
     pub unreadable: Vec<(PathBuf, Range<u64>)>,
     /// Held kinds of operations.
     pub held: Vec<OpKind>,
+    /// How many operations wait because they are held.
+    pub waiting: usize,
     /// A thread's name, and how many reads it may do before it waits.
     pub metered: Option<(String, u64)>,
     /// How many bytes can still be appended; `None` without a limit.

@@ -92,6 +92,11 @@ impl SimFs {
         Held(self.clone(), kind)
     }
 
+    /// How many operations wait until they are no longer held.
+    pub fn waiting(&self) -> usize {
+        self.disk().waiting
+    }
+
     /// How many operations so far changed the disk or synced it; see [`Fault::stop`].
     pub fn writes(&self) -> u64 {
         self.disk().writes
@@ -146,8 +151,12 @@ impl SimFs {
             before(self, kind, path);
         }
         let is_held = |disk: &mut Disk| disk.held.contains(&kind) || disk.is_metered_out(kind);
-        let mut disk =
-            self.0.released.wait_while(self.disk(), is_held).unwrap_or_else(PoisonError::into_inner);
+        let mut disk = self.disk();
+        if is_held(&mut disk) {
+            disk.waiting += 1;
+            disk = self.0.released.wait_while(disk, is_held).unwrap_or_else(PoisonError::into_inner);
+            disk.waiting -= 1;
+        }
         let fault = disk.begin(kind, path);
         if let Some(watcher) = self.0.watcher.get().filter(|_| kind.is_write()) {
             watcher.call(kind, path, &disk);

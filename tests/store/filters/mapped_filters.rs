@@ -140,7 +140,10 @@ fn i12_threads_that_read_all_over_a_store_share_a_few_maps() {
                 for i in 0..3000 {
                     let n = rng.below(ROWS);
                     assert_eq!(db.get(row(n).0).unwrap().is_some(), n.is_multiple_of(2), "row {n}");
-                    assert!(i % 100 > 0 || mapped(path) <= BUDGET + 8, "at row {n}");
+                    if i % 100 == 0 {
+                        // A thread that is not running keeps what it uses.
+                        eventually("few are mapped", || mapped(path) <= BUDGET + 8);
+                    }
                 }
             });
         }

@@ -54,7 +54,7 @@ fn i7_reads_go_on_while_a_compaction_a_writer_or_a_flush_is_stuck() {
 
         let compaction = db.clone();
         let mut threads = vec![("compaction", spawn(move || compaction.compact().unwrap()))];
-        settle();
+        eventually("the compaction is stuck", || fs.waiting() > 0);
         let writer = db.clone();
         threads.push((
             "writer",
@@ -67,7 +67,8 @@ fn i7_reads_go_on_while_a_compaction_a_writer_or_a_flush_is_stuck() {
                 writer.write_with(batch, Durability::Sync).unwrap();
             }),
         ));
-        settle();
+        let is_writing = || fs.waiting() > 1 || db.contains_key("late0").unwrap();
+        eventually("the writer is stuck, or there is something to flush", is_writing);
         let flush = db.clone();
         threads.push(("flush", spawn(move || flush.flush().unwrap())));
         settle();

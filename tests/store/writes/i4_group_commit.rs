@@ -1,10 +1,12 @@
 //! I4 and I5 for writers that commit in one group: each gets the result of its own batch.
 
-use crate::support::{Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, tiny_on};
+use crate::support::{Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, eventually, tiny_on};
 use sidebloom::{Batch, Db, Durability, Result};
 use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,9 +17,14 @@ fn batch(key: &str) -> Batch {
 }
 
 fn write(db: &Db, key: &'static str, durability: Durability) -> JoinHandle<Result<()>> {
-    let db = db.clone();
-    let writer = std::thread::spawn(move || db.write_with(batch(key), durability));
-    std::thread::sleep(Duration::from_millis(100)); // So that the next one queues after it.
+    let (db, (tell, told)) = (db.clone(), mpsc::channel());
+    let writer = std::thread::spawn(move || {
+        tell.send(fs::read_link("/proc/thread-self").unwrap()).unwrap();
+        db.write_with(batch(key), durability)
+    });
+    let stat = Path::new("/proc").join(told.recv().unwrap()).join("stat");
+    // So that the next one queues after it.
+    eventually("it waits", || fs::read_to_string(&stat).unwrap().contains(") S "));
     writer
 }
 
