@@ -166,8 +166,8 @@ impl Reader {
         Ok(())
     }
 
-    /// [`find_each`](Self::find_each) for these lookups. Once one has read from a file, all following reads are
-    /// started before any is waited for.
+    /// [`find_each`](Self::find_each) for these lookups. Once one has read from a file, all following reads
+    /// are started before any is waited for.
     fn find_each_of<T>(
         &self,
         lookups: &[(Lookup<'_>, Route)],

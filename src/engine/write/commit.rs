@@ -19,9 +19,8 @@ use crate::engine::shared::Seen;
 use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::error::{Error, Result};
 use crate::key::{Seq, check_next_seq};
-use crate::options::Durability;
 use crate::sync::{Instant, lock, try_lock};
-use crate::wal::{self, Batch};
+use crate::wal;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,27 +41,6 @@ const SLEEP_MIN: Duration = Duration::from_millis(1);
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
 impl Writer {
-    /// Commits a batch atomically.
-    pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
-        if batch.has_expectations() {
-            return self.write_expecting(batch, durability);
-        }
-        if batch.is_empty() {
-            return self.write_nothing(&batch, durability);
-        }
-        batch.validate()?;
-        self.submit(EncodedBatch::new(batch, durability)).map(drop)
-    }
-
-    #[cold]
-    pub fn write_nothing(&self, batch: &Batch, durability: Durability) -> Result<()> {
-        batch.validate()?;
-        match durability {
-            Durability::Sync => self.sync(),
-            Durability::Os => self.shared.check_writable(),
-        }
-    }
-
     /// Commits a batch, which is not empty, with others: in this thread or in the one that holds the log.
     /// [`Outcome::Stale`] only if it has a condition.
     #[inline(always)]

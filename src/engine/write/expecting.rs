@@ -1,4 +1,4 @@
-//! Batches that expect values of keys.
+//! Batches, also those that expect values of keys.
 
 use super::Writer;
 use super::condition::{Outcome, ReadSet, Reads};
@@ -10,12 +10,33 @@ use crate::wal::Batch;
 use std::sync::Arc;
 
 impl Writer {
+    /// Commits a batch atomically.
+    pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
+        if batch.has_expectations() {
+            return self.write_expecting(batch, durability);
+        }
+        if batch.is_empty() {
+            return self.write_nothing(&batch, durability);
+        }
+        batch.validate()?;
+        self.submit(EncodedBatch::new(batch, durability)).map(drop)
+    }
+
+    #[cold]
+    fn write_nothing(&self, batch: &Batch, durability: Durability) -> Result<()> {
+        batch.validate()?;
+        match durability {
+            Durability::Sync => self.sync(),
+            Durability::Os => self.shared.check_writable(),
+        }
+    }
+
     /// Commits a batch if the keys have the values that it expects.
     ///
     /// # Errors
     /// [`Error::Conflict`] if one has not; the errors of writing, and of reading these keys.
     #[cold]
-    pub fn write_expecting(&self, mut batch: Batch, durability: Durability) -> Result<()> {
+    fn write_expecting(&self, mut batch: Batch, durability: Durability) -> Result<()> {
         let reader = Reader::new(Arc::clone(&self.shared));
         self.shared.check_writable()?;
         batch.validate()?;
