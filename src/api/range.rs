@@ -55,6 +55,12 @@ impl Range {
         Range { view: None, seq: 0, lower, upper, front, back, done: true, access, key, skipped }
     }
 
+    /// The last key of each end, if it has started, and whether the range is at its end.
+    pub(super) fn progress(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>, bool) {
+        let key = |end: &Option<MergeCursor>| end.as_ref().map(|merge| merge.key().to_vec());
+        (key(&self.front), key(&self.back), self.done)
+    }
+
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next),
     /// which allocates a key and shares the value. Both may be mixed.
     ///

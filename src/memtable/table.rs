@@ -35,6 +35,8 @@ pub struct Memtable {
     range_bytes: AtomicUsize,
     tombstones: AtomicUsize,
     last_seq: AtomicU64,
+    /// One more than the number of the memtable that it follows directly.
+    number: u64,
 }
 
 impl Drop for Memtable {
@@ -58,7 +60,28 @@ impl Memtable {
             range_bytes: AtomicUsize::new(0),
             tombstones: AtomicUsize::new(0),
             last_seq: AtomicU64::new(0),
+            number: 0,
         })
+    }
+
+    /// An empty memtable for the writes that come directly after those of this one.
+    pub fn next(&self, budget_bytes: u64) -> Result<Self> {
+        let mut next = Memtable::new(budget_bytes)?;
+        next.number = self.number + 1;
+        Ok(next)
+    }
+
+    /// An empty memtable for the writes that come after those of this one, and after others that are in no
+    /// memtable.
+    pub fn after_others(&self, budget_bytes: u64) -> Result<Self> {
+        let mut next = Memtable::new(budget_bytes)?;
+        next.number = self.number + 2;
+        Ok(next)
+    }
+
+    /// Whether its first write came directly after the last one of `other`.
+    pub fn follows(&self, other: &Memtable) -> bool {
+        self.number == other.number + 1
     }
 
     /// Adds one operation. `data` is the key, immediately followed by the value; `hash` is the key's hash.

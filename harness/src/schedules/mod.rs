@@ -11,6 +11,8 @@ mod model;
 mod scheduled_build;
 #[cfg(sidebloom_schedules)]
 mod threads;
+#[cfg(sidebloom_schedules)]
+mod transactions;
 
 use crate::harness::Args;
 use std::path::Path;

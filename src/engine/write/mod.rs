@@ -2,11 +2,15 @@
 
 mod close_writes;
 pub(crate) mod commit;
+pub(crate) mod condition;
+mod expecting;
 mod first_write;
 mod flush;
 mod ingest;
 pub(crate) mod log;
+mod recent;
 mod rotate;
+mod stale;
 
 use self::log::{InheritedLogs, Log, QueuedBatch};
 use super::filters::FilterKeeper;
@@ -23,6 +27,8 @@ pub(crate) struct Writer {
     log: Mutex<Log>,
     /// Batches that wait for the log, oldest first.
     queue: Mutex<Vec<Arc<QueuedBatch>>>,
+    /// Shared with the transactions that commit and need the latest batches.
+    readers_of_recent: Arc<()>,
 }
 
 impl Writer {
@@ -34,6 +40,17 @@ impl Writer {
         logs: Option<InheritedLogs>,
     ) -> Self {
         let log = Mutex::new(logs.map_or(Log::None, Log::Inherited));
-        Writer { shared, publisher, filters, log, queue: Mutex::default() }
+        Writer { shared, publisher, filters, log, queue: Mutex::default(), readers_of_recent: Arc::new(()) }
+    }
+
+    /// As long as the result lives, the log keeps its latest batches, so that it knows whether they change
+    /// what a transaction has read.
+    pub fn keep_recent(&self) -> Arc<()> {
+        Arc::clone(&self.readers_of_recent)
+    }
+
+    #[inline]
+    fn keeps_recent(&self) -> bool {
+        Arc::strong_count(&self.readers_of_recent) > 1
     }
 }

@@ -2,7 +2,7 @@
 
 mod batch;
 mod files;
-mod format;
+pub mod format;
 mod input;
 mod sniff;
 
