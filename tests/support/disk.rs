@@ -184,7 +184,7 @@ pub struct Disk {
     pub unreadable: Vec<(PathBuf, Range<u64>)>,
     /// Held kinds of operations.
     pub held: Vec<OpKind>,
-    /// How many operations wait because they are held.
+    /// How many operations wait, held or metered.
     pub waiting: usize,
     /// A thread's name, and how many reads it may do before it waits.
     pub metered: Option<(String, u64)>,

@@ -92,7 +92,7 @@ impl SimFs {
         Held(self.clone(), kind)
     }
 
-    /// How many operations wait until they are no longer held.
+    /// How many operations are waiting, because their kind is held or their thread has used up its reads.
     pub fn waiting(&self) -> usize {
         self.disk().waiting
     }

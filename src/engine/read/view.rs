@@ -24,9 +24,9 @@ pub(crate) struct OwnTable {
 /// rebuilt sidecars replace it.
 ///
 /// A reader loads the view first, then the visible sequence number. Every write up to that number is then in
-/// this view or a newer one, so a reader misses nothing that a compaction dropped. What is only in a newer
-/// view is newer than everything in this one: both a rotation and an ingest end the active memtable. A view
-/// keeps its memtables in memory and its segments on disk.
+/// this view or a newer one, so a reader misses nothing that a compaction dropped. A write that only a newer
+/// view has is newer than every write in this one: a rotation and an ingest both end the active memtable. A
+/// view keeps its memtables in memory and its segments on disk.
 #[derive(Clone)]
 pub(crate) struct View {
     /// The memtable that accepts writes.

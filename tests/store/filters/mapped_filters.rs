@@ -141,7 +141,9 @@ fn i12_threads_that_read_all_over_a_store_share_a_few_maps() {
                     let n = rng.below(ROWS);
                     assert_eq!(db.get(row(n).0).unwrap().is_some(), n.is_multiple_of(2), "row {n}");
                     if i % 100 == 0 {
-                        // A thread that is not running keeps what it uses.
+                        // Each of the other threads may have counted one that it does not get.
+                        assert!(db.stats().filters_mapped <= BUDGET as u64 + 8, "at row {n}");
+                        // A list of maps that others change meanwhile may be longer than it ever was.
                         eventually("few are mapped", || mapped(path) <= BUDGET + 8);
                     }
                 }

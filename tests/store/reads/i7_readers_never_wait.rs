@@ -34,7 +34,7 @@ fn read_all(db: Db, expected: Contents) {
 }
 
 fn settle() {
-    std::thread::sleep(Duration::from_millis(90));
+    std::thread::sleep(Duration::from_millis(30));
 }
 
 fn finished(threads: &[(&'static str, JoinHandle<()>)]) -> Vec<&'static str> {

@@ -113,6 +113,7 @@ fn i4_what_concurrent_writers_were_told_is_synced_survives_a_power_cut() {
             .collect();
         for cut in 0..6 {
             std::thread::sleep(Duration::from_millis(5));
+            eventually("another write is synced", || synced.lock().unwrap().len() as u64 > cut);
             let told = synced.lock().unwrap().clone();
             let found = fs.crash(Crash::Power, seed * 100 + cut);
             let after = tiny_on(&found).open(STORE).unwrap();

@@ -4,21 +4,24 @@ use crate::support::Store;
 
 const KEYS: u32 = 200_000;
 
+/// The seed of the filters is random, and with it their size. With 200,000 keys, its standard deviation is 0.01
+/// bits per key, which is too much beside a limit of 10.10 where 10.086 are expected; with these, it is 0.003.
+const MANY_KEYS: u32 = 1_600_000;
+
 /// Bits per key, and the share of absent keys that passed, after a compaction to the last level.
 fn measured(policy: &str) -> (f64, f64) {
     let dir = tempfile::tempdir().unwrap();
     let store = Store::open(dir.path(), policy);
-    store.put(0..2 * KEYS);
+    store.put(0..2 * MANY_KEYS);
     store.compact();
-    let (asked, maybe) = store.misses(0..2 * KEYS);
-    assert!(asked >= u64::from(KEYS) - 1, "{policy}: {asked} filters asked");
-    (store.bits_per_key(KEYS), maybe as f64 / asked as f64)
+    let (asked, maybe) = store.misses(0..2 * MANY_KEYS);
+    assert!(asked >= u64::from(MANY_KEYS) - 1, "{policy}: {asked} filters asked");
+    (store.bits_per_key(MANY_KEYS), maybe as f64 / asked as f64)
 }
 
 #[test]
 fn bits_and_false_positives_are_as_published() {
-    // Upper limits of bits and false positives. With 200,000 lookups, the standard deviation is 5 % (8 lanes)
-    // to 20 % (12).
+    // Upper limits of bits and false positives. The standard deviation of the rate is 1.5 % (8 lanes) to 7 % (12).
     for (policy, bits_max, rate_max) in [
         ("sidebloom.parity:7", 7.75, 0.0070),
         ("sidebloom.parity:8", 8.90, 0.0040),
