@@ -234,7 +234,7 @@ fn a_change_is_found_in_whichever_memtable_or_segment_it_is() {
             ["a", "b", "c"].iter().for_each(|key| db.put(key, "").unwrap());
             let pass = |n: usize| {
                 db.put("other", format!("{n}")).unwrap();
-                if ingests && n % 2 == 0 {
+                if ingests && n.is_multiple_of(2) {
                     db.ingest([Ok(("ingested", "")), Ok(("z", ""))]).unwrap();
                 } else {
                     db.flush().unwrap();
