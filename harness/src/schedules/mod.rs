@@ -10,6 +10,8 @@ mod model;
 #[cfg(sidebloom_schedules)]
 mod scheduled_build;
 #[cfg(sidebloom_schedules)]
+mod snapshots;
+#[cfg(sidebloom_schedules)]
 mod threads;
 #[cfg(sidebloom_schedules)]
 mod transactions;

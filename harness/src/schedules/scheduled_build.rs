@@ -1,6 +1,7 @@
 //! The harness, in a build whose engine runs under the scheduler.
 
 use super::model::{KEYS, Writer, key};
+use super::snapshots;
 use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, transact, write};
 use super::transactions::Histories;
 use crate::harness::{Args, Counts, Harness};
@@ -29,6 +30,11 @@ pub fn harness(args: &Args) -> ExitCode {
         let done = Arc::new(Mutex::new([0; 6]));
         let counted = Arc::clone(&done);
         let one = move || {
+            if is_of_snapshots(seed) {
+                snapshots::schedule(seed);
+                counted.lock().unwrap()[0] += 1;
+                return;
+            }
             let number = counted.lock().unwrap()[0];
             let [created, removed, commits, conflicts] = schedule(seed, number, &disk, &base);
             let switches = shuttle::current::context_switches() as u64;
@@ -37,6 +43,7 @@ pub fn harness(args: &Args) -> ExitCode {
         };
         match seed / 4 % 3 {
             _ if is_pressed(seed) => run(RandomScheduler::new_from_seed(seed, SCHEDULES), one),
+            _ if is_of_snapshots(seed) => run(PctScheduler::new_from_seed(seed, 2, SCHEDULES), one),
             0 => run(RandomScheduler::new_from_seed(seed, SCHEDULES), one),
             n => run(PctScheduler::new_from_seed(seed, 1 + n as usize, SCHEDULES), one),
         }
@@ -51,6 +58,12 @@ pub fn harness(args: &Args) -> ExitCode {
 /// gets its turn.
 fn is_pressed(seed: u64) -> bool {
     seed % 16 == 15
+}
+
+/// Whether nothing runs but a writer and a reader of snapshots, under the scheduler that stops a thread for
+/// long.
+fn is_of_snapshots(seed: u64) -> bool {
+    seed % 16 == 9
 }
 
 /// Whether flushes fill gaps between others' keys, on a disk without a store. Nobody else writes, or there
