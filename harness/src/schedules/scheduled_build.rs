@@ -43,7 +43,7 @@ pub fn harness(args: &Args) -> ExitCode {
         };
         match seed / 4 % 3 {
             _ if is_pressed(seed) => run(RandomScheduler::new_from_seed(seed, SCHEDULES), one),
-            _ if is_of_snapshots(seed) => run(PctScheduler::new_from_seed(seed, 2, SCHEDULES), one),
+            _ if is_of_snapshots(seed) => run(PctScheduler::new_from_seed(seed, 2, 4 * SCHEDULES), one),
             0 => run(RandomScheduler::new_from_seed(seed, SCHEDULES), one),
             n => run(PctScheduler::new_from_seed(seed, 1 + n as usize, SCHEDULES), one),
         }
