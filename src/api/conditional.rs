@@ -4,9 +4,11 @@
 //! changed since; otherwise it starts again. So of writers that race for a key, one always succeeds.
 
 use super::handle::Db;
+use crate::engine::transaction::commit_if_unchanged;
+use crate::engine::transaction::reads::TransactionReads;
 use crate::engine::write::condition::{Outcome, Reads};
 use crate::engine::write::log::EncodedBatch;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::key::Value;
 use crate::options::Durability;
 use crate::wal::{Batch, check_lengths};
@@ -82,27 +84,64 @@ impl Db {
         engine.shared.check_writable()?;
         rows.iter().try_for_each(|(key, value)| check_lengths(key.as_ref().len(), value.as_ref().len()))?;
         let keys: Vec<&[u8]> = rows.iter().map(|(key, _)| key.as_ref()).collect();
+        let seen = engine.shared.seen();
+        let found: Vec<bool> = self.reader().multi_get(&keys)?.iter().map(Option::is_some).collect();
+        let Some((batch, are_new)) = self.batch_of_new(rows, &found)? else {
+            return Ok(vec![false; rows.len()]);
+        };
+        if engine.writer.submit(batch.only_if(seen, Reads::OwnKeys, 0))? == Outcome::Committed {
+            return Ok(are_new);
+        }
+        self.insert_new_beside_others(rows, &keys)
+    }
+
+    /// [`insert_new_many`](Self::insert_new_many) once its keys may have changed. If that happens again, it
+    /// looks only at what is newer.
+    #[cold]
+    fn insert_new_beside_others<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: &[(K, V)],
+        keys: &[&[u8]],
+    ) -> Result<Vec<bool>> {
         loop {
-            let seen = engine.shared.seen();
-            let found = self.reader().multi_get(&keys)?;
-            let (mut batch, mut first) = (Batch::new(), HashSet::with_capacity(rows.len()));
-            let mut are_new = Vec::with_capacity(rows.len());
-            for ((key, value), found) in rows.iter().zip(&found) {
-                let is_new = found.is_none() && first.insert(key.as_ref());
-                are_new.push(is_new);
-                if is_new {
-                    batch.put(key, value);
-                }
-            }
-            if batch.is_empty() {
-                return Ok(are_new);
-            }
-            batch.validate()?;
-            let batch = EncodedBatch::new(batch, self.durability()).only_if(seen, Reads::OwnKeys, 0);
-            if engine.writer.submit(batch)? == Outcome::Committed {
-                return Ok(are_new);
+            let moment = self.reader().exact_snapshot();
+            let mut found = Vec::with_capacity(keys.len());
+            let (view, seq) = (&moment.0, moment.1.seq);
+            self.reader().find_each(view, seq, keys, |entry| entry.seq, |seq| found.push(seq.is_some()))?;
+            let Some((batch, are_new)) = self.batch_of_new(rows, &found)? else {
+                return Ok(vec![false; rows.len()]);
+            };
+            let mut reads = TransactionReads::default();
+            keys.iter()
+                .zip(&are_new)
+                .filter(|(_, is_new)| **is_new)
+                .for_each(|(key, _)| reads.add_key(key, None));
+            match commit_if_unchanged(self.reader(), &self.engine().writer, &batch, moment, &reads) {
+                Ok(()) => return Ok(are_new),
+                Err(Error::Conflict { .. }) => {}
+                Err(error) => return Err(error),
             }
         }
+    }
+
+    /// A batch of the rows whose keys were not found, of equal keys the first, and for each row whether it is
+    /// in it. `None` if there are none.
+    fn batch_of_new<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: &[(K, V)],
+        found: &[bool],
+    ) -> Result<Option<(EncodedBatch, Vec<bool>)>> {
+        let (mut batch, mut first) = (Batch::new(), HashSet::with_capacity(rows.len()));
+        let mut are_new = Vec::with_capacity(rows.len());
+        for ((key, value), found) in rows.iter().zip(found) {
+            let is_new = !found && first.insert(key.as_ref());
+            are_new.push(is_new);
+            if is_new {
+                batch.put(key, value);
+            }
+        }
+        batch.validate()?;
+        Ok((!batch.is_empty()).then(|| (EncodedBatch::new(batch, self.durability()), are_new)))
     }
 
     /// Sets `key` to `new` (`None` deletes it) if it has the value `expected` (`None`: if it is absent).
@@ -141,7 +180,7 @@ impl Db {
     }
 
     /// Sets `key` to what `next` makes of its value (`None`: absent), and returns that. `None` deletes the
-    /// key. If the key changes in between, `next` is called again, with the value that it has then.
+    /// key. If its value changes in between, `next` is called again, with the value that it has then.
     ///
     /// ```
     /// # fn main() -> sidebloom::Result<()> {
@@ -185,21 +224,30 @@ impl Db {
         let engine = self.engine();
         engine.shared.check_writable()?;
         check_lengths(key.len(), value_len)?;
+        let mut seen = engine.shared.seen();
+        let mut current = self.reader().get(key)?;
         loop {
-            let seen = engine.shared.seen();
-            let current = self.reader().get(key)?;
-            let was_absent = current.is_none();
             let mut batch = Batch::new();
-            match next(current) {
+            match next(current.clone()) {
                 None => return Ok(()),
-                Some(None) if was_absent => return Ok(()),
+                Some(None) if current.is_none() => return Ok(()),
                 Some(None) => batch.delete(key),
                 Some(Some(value)) => batch.put(key, value),
             }
             batch.validate()?;
-            let batch = EncodedBatch::new(batch, self.durability()).only_if(seen, Reads::OwnKeys, 0);
-            if engine.writer.submit(batch)? == Outcome::Committed {
-                return Ok(());
+            let batch = EncodedBatch::new(batch, self.durability());
+            // The same batch, as long as the value is the same: a flush in between is no reason for another.
+            loop {
+                let batch = batch.clone().only_if(seen, Reads::OwnKeys, 0);
+                if engine.writer.submit(batch)? == Outcome::Committed {
+                    return Ok(());
+                }
+                seen = engine.shared.seen();
+                let now = self.reader().get(key)?;
+                if now.as_deref() != current.as_deref() {
+                    current = now;
+                    break;
+                }
             }
         }
     }

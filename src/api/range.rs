@@ -231,7 +231,7 @@ impl Range {
     }
 
     /// Counts the remaining rows: those before an error, and the outcome.
-    fn count_rows(&mut self) -> (u64, Result<u64>) {
+    pub(super) fn count_rows(&mut self) -> (u64, Result<u64>) {
         let mut rows = 0;
         loop {
             match self.advance(Direction::Forward, 0) {

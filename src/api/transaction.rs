@@ -112,7 +112,8 @@ impl Transaction {
     /// The errors of [`Db::get`]; [`Error::TransactionTooLarge`], which remains: what was read is not
     /// forgotten by rolling back.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        lock(&self.work).get(&self.reader, key.as_ref())
+        let key = key.as_ref();
+        lock(&self.work).get(&self.reader, key)
     }
 
     /// Whether `key` has a value.
@@ -128,7 +129,8 @@ impl Transaction {
     /// # Errors
     /// The errors of [`get`](Self::get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        lock(&self.work).multi_get(&self.reader, keys)
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        lock(&self.work).multi_get(&self.reader, &keys)
     }
 
     /// The keys and values within a range of keys, in order, with the writes so far; later ones do not change
@@ -199,11 +201,13 @@ impl Transaction {
     /// # Errors
     /// The errors of [`get`](Self::get) and [`put`](Self::put).
     pub fn insert_new(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         self.reader.check_writable()?;
-        check_lengths(key.as_ref().len(), value.as_ref().len())?;
-        let is_new = self.get(&key)?.is_none();
+        check_lengths(key.len(), value.len())?;
+        let mut work = lock(&self.work);
+        let is_new = work.get(&self.reader, key)?.is_none();
         if is_new {
-            self.put(key, value)?;
+            work.write(&self.reader, |own| own.put(key, value))?;
         }
         Ok(is_new)
     }
@@ -216,6 +220,7 @@ impl Transaction {
     }
 
     /// Forgets the writes after a savepoint, and the savepoints after it. What was read since still counts.
+    /// The next read costs as much as all remaining writes once more.
     ///
     /// # Errors
     /// [`Error::UnknownSavepoint`] if it is of another transaction, or was itself rolled back.

@@ -46,7 +46,8 @@ impl Drop for Walk<'_> {
 /// [`Transaction::range`](crate::Transaction::range).
 pub struct TransactionRange<'t> {
     range: Range,
-    bounds: KeyRange,
+    /// `None` if it was refused, and reads nothing.
+    bounds: Option<KeyRange>,
     walk: Walk<'t>,
     has_begun: bool,
 }
@@ -55,7 +56,7 @@ impl<'t> TransactionRange<'t> {
     pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>, bounds: KeyRange) -> Self {
         let (walk, view, seq) = Walk::begin(reader, work);
         let range = Range::new(view, seq, bounds.0.clone(), bounds.1.clone());
-        TransactionRange { range, bounds, walk, has_begun: false }
+        TransactionRange { range, bounds: Some(bounds), walk, has_begun: false }
     }
 
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next).
@@ -77,33 +78,71 @@ impl<'t> TransactionRange<'t> {
         self.range.next_row_back()
     }
 
+    /// Counts the remaining rows: [`Range::count`].
+    ///
+    /// # Errors
+    /// The errors of [`next_row`](Self::next_row).
+    #[must_use = "`count` of a range returns a `Result<u64>`: use `range.count()?`"]
+    pub fn count(mut self) -> Result<u64> {
+        self.begin()?;
+        self.range.count_rows().1
+    }
+
+    /// The last remaining row, read from the other end.
+    ///
+    /// # Errors
+    /// The errors of [`next_row`](Self::next_row).
+    pub fn last(mut self) -> Result<Option<(Vec<u8>, Value)>> {
+        self.next_back().transpose()
+    }
+
     /// Before the first row: fails, and ends the range, if the transaction has become too large.
     #[inline]
     fn begin(&mut self) -> Result<()> {
         if !std::mem::replace(&mut self.has_begun, true) {
-            self.walk.check_size().inspect_err(|_| self.range = Range::empty())?;
+            self.walk.check_size().inspect_err(|_| (self.range, self.bounds) = (Range::empty(), None))?;
         }
         Ok(())
     }
 }
 
+/// `nth`, `count` and `last` are as those of [`Range`].
 impl Iterator for TransactionRange<'_> {
     type Item = Result<(Vec<u8>, Value)>;
 
     fn next(&mut self) -> Option<Self::Item> {
+        self.nth(0)
+    }
+
+    fn nth(&mut self, n: usize) -> Option<Self::Item> {
         if let Err(error) = self.begin() {
             return Some(Err(error));
         }
-        self.range.next()
+        self.range.nth(n)
+    }
+
+    fn count(mut self) -> usize {
+        if self.begin().is_err() {
+            return 0;
+        }
+        self.range.count_rows().0 as usize
+    }
+
+    fn last(mut self) -> Option<Self::Item> {
+        self.next_back()
     }
 }
 
 impl DoubleEndedIterator for TransactionRange<'_> {
     fn next_back(&mut self) -> Option<Self::Item> {
+        self.nth_back(0)
+    }
+
+    fn nth_back(&mut self, n: usize) -> Option<Self::Item> {
         if let Err(error) = self.begin() {
             return Some(Err(error));
         }
-        self.range.next_back()
+        self.range.nth_back(n)
     }
 }
 
@@ -111,7 +150,7 @@ impl std::iter::FusedIterator for TransactionRange<'_> {}
 
 impl Drop for TransactionRange<'_> {
     fn drop(&mut self) {
-        let (lower, upper) = std::mem::replace(&mut self.bounds, (Bound::Unbounded, Bound::Unbounded));
+        let Some((lower, upper)) = self.bounds.take() else { return };
         match self.range.progress() {
             (_, _, true) => self.walk.add((lower, upper)),
             (front, back, false) => {
@@ -129,7 +168,7 @@ impl Drop for TransactionRange<'_> {
 /// A cursor over the rows of a transaction. Its methods are those of [`Cursor`].
 pub struct TransactionCursor<'t> {
     cursor: Cursor,
-    /// The keys between which it has moved since the last seek.
+    /// The keys between which it has moved since the last seek. `None` if that has failed: it is at no row.
     walked: Option<KeyRange>,
     walk: Walk<'t>,
 }
@@ -190,7 +229,7 @@ impl<'t> TransactionCursor<'t> {
     /// The errors of [`seek`](Self::seek).
     #[expect(clippy::should_implement_trait, reason = "as for `Cursor`")]
     pub fn next(&mut self) -> Result<bool> {
-        if !self.cursor.is_valid() {
+        if !self.is_valid() {
             return Ok(false);
         }
         let found = self.cursor.next()?;
@@ -208,7 +247,7 @@ impl<'t> TransactionCursor<'t> {
     /// # Errors
     /// The errors of [`seek`](Self::seek).
     pub fn prev(&mut self) -> Result<bool> {
-        if !self.cursor.is_valid() {
+        if !self.is_valid() {
             return Ok(false);
         }
         let found = self.cursor.prev()?;
@@ -223,22 +262,22 @@ impl<'t> TransactionCursor<'t> {
 
     /// Whether it is at a row.
     pub fn is_valid(&self) -> bool {
-        self.cursor.is_valid()
+        self.walked.is_some() && self.cursor.is_valid()
     }
 
     /// The key of the current row.
     pub fn key(&self) -> Option<&[u8]> {
-        self.cursor.key()
+        self.walked.as_ref().and_then(|_| self.cursor.key())
     }
 
     /// The value of the current row.
     pub fn value(&self) -> Option<&[u8]> {
-        self.cursor.value()
+        self.walked.as_ref().and_then(|_| self.cursor.value())
     }
 
     /// The value of the current row, to keep.
     pub fn to_value(&self) -> Option<Value> {
-        self.cursor.to_value()
+        self.walked.as_ref().and_then(|_| self.cursor.to_value())
     }
 
     /// The current row's key as the end of what was walked; without a row, there is no end.

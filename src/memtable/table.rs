@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// for a mean tower (two pointers), and the allocator's header and rounding.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// Memory of a range tombstone apart from its keys: up to two steps in each of up to 20 sets.
-const RANGE_OVERHEAD_BYTES: usize = 2 << 10;
+pub const RANGE_OVERHEAD_BYTES: usize = 2 << 10;
 
 /// The filter is sized for entries of this many bytes, overhead included, …
 const FILTER_BYTES_PER_ENTRY: u64 = 256;

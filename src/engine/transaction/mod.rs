@@ -24,7 +24,7 @@ use crate::engine::read::Reader;
 use crate::engine::read::view::View;
 use crate::engine::shared::Seen;
 use crate::engine::write::Writer;
-use crate::engine::write::condition::{Outcome, Reads};
+use crate::engine::write::condition::{ATTEMPTS_BESIDE_OTHERS, Outcome, Reads};
 use crate::engine::write::log::EncodedBatch;
 use crate::error::{Error, Result};
 use crate::key::{Entry, Value};
@@ -106,6 +106,7 @@ impl Work {
     }
 
     fn note_read(&mut self, key: &[u8], found: Option<&Entry>) -> Result<()> {
+        self.check_size()?; // Or else each refused read would make it larger.
         if self.tracks_reads() {
             self.reads.add_key(key, found.map(|entry| entry.seq));
         }
@@ -138,18 +139,36 @@ impl Work {
         if reads.is_empty() {
             return writer.submit(batch).map(drop);
         }
-        let set = Arc::new(reads.to_set());
-        let _kept = set.needs_recent().then(|| writer.keep_recent());
-        let mut before = (self.view, self.seen);
-        for attempts in 0.. {
-            let batch = batch.clone().only_if(before.1, Reads::These(Arc::clone(&set)), attempts);
-            if writer.submit(batch)? == Outcome::Committed {
-                break;
-            }
-            let now = reader.exact_snapshot();
-            Comparison::new(reader, &before, &now).check(&reads, &set)?;
-            before = now;
-        }
-        Ok(())
+        commit_if_unchanged(reader, writer, &batch, (self.view, self.seen), &reads)
     }
+}
+
+/// Commits a batch if what was read at a moment is the same.
+///
+/// # Errors
+/// [`Error::Conflict`] if it is not; the errors of writing, and of reading.
+pub(crate) fn commit_if_unchanged(
+    reader: &Reader,
+    writer: &Writer,
+    batch: &EncodedBatch,
+    mut moment: (Arc<View>, Seen),
+    reads: &TransactionReads,
+) -> Result<()> {
+    let set = Arc::new(reads.to_set());
+    let _kept = set.needs_recent().then(|| writer.keep_recent());
+    let as_of = |seen, attempts| batch.clone().only_if(seen, Reads::These(Arc::clone(&set)), attempts);
+    for attempts in 0..ATTEMPTS_BESIDE_OTHERS {
+        if writer.submit(as_of(moment.1, attempts))? == Outcome::Committed {
+            return Ok(());
+        }
+        let now = reader.exact_snapshot();
+        Comparison::new(reader, &moment, &now).check(reads, &set)?;
+        moment = now;
+    }
+    let alone = || {
+        let now = reader.exact_snapshot();
+        Comparison::new(reader, &moment, &now).check(reads, &set)?;
+        Ok(as_of(now.1, ATTEMPTS_BESIDE_OTHERS))
+    };
+    writer.submit_alone(alone).map(drop)
 }

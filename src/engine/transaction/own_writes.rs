@@ -7,7 +7,7 @@ use crate::engine::storage::Storage;
 use crate::engine::write::log::apply_one;
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, MAX_SEQ, Seq, Value};
-use crate::memtable::Memtable;
+use crate::memtable::{Memtable, RANGE_OVERHEAD_BYTES};
 use crate::ranges::DeletedRange;
 use crate::wal::{Batch, BatchOp, OpKind};
 use bytes::Bytes;
@@ -70,9 +70,9 @@ impl OwnWrites {
         if self.table.is_none() {
             self.table = Some(Arc::new(Memtable::new(TABLE_BYTES)?));
         }
-        let data = Bytes::from([key, rest].concat());
-        self.bytes += bytes_of(&data);
-        self.ops.push(BatchOp { kind, key_len: key.len(), data });
+        let op = BatchOp { kind, key_len: key.len(), data: Bytes::from([key, rest].concat()) };
+        self.bytes += bytes_of(&op);
+        self.ops.push(op);
         Ok(())
     }
 
@@ -103,7 +103,7 @@ impl OwnWrites {
             // Walks keep the table that they began with.
             (self.table, self.applied) = (Some(Arc::new(Memtable::new(TABLE_BYTES)?)), 0);
         }
-        self.bytes -= self.ops.iter().skip(len).map(|op| bytes_of(&op.data)).sum::<u64>();
+        self.bytes -= self.ops.iter().skip(len).map(bytes_of).sum::<u64>();
         self.ops.truncate(len);
         Ok(())
     }
@@ -162,8 +162,9 @@ impl OwnWrites {
     }
 }
 
-fn bytes_of(data: &Bytes) -> u64 {
-    2 * data.len() as u64 + OVERHEAD_BYTES
+fn bytes_of(op: &BatchOp) -> u64 {
+    let overhead = if op.kind == OpKind::DeleteRange { RANGE_OVERHEAD_BYTES as u64 } else { 0 };
+    2 * op.data.len() as u64 + OVERHEAD_BYTES + overhead
 }
 
 /// The bounds of a deleted range, whose empty end stands for none.

@@ -4,7 +4,8 @@
 //! 2. The thread that commits the group holds the log, so nothing changes any more. It checks only what may
 //!    be newer than the moment: the active memtable, and the batches ahead in the group. If another memtable
 //!    has become active since, or rows were ingested, it cannot tell, and the condition counts as stale.
-//! 3. A stale batch is not committed. Its writer reads again: only data decides whether it has a conflict.
+//! 3. A stale batch is not committed. Its writer reads again: only data decides whether it has a conflict. If
+//!    others write faster than it can read, it reads for the last time while it holds the log.
 //!
 //! In ranges that were read, the memtable could have any number of newer entries, and to look up very many
 //! keys would keep the log locked for long. So the log keeps its latest batches while a transaction with such
@@ -16,6 +17,10 @@ use crate::key::MAX_KEY_BYTES;
 use crate::ranges::DeletedRange;
 use std::ops::Bound;
 use std::sync::Arc;
+
+/// After so many attempts, a batch with a condition is committed while other writers wait: they write faster
+/// than it can look.
+pub(crate) const ATTEMPTS_BESIDE_OTHERS: u32 = 6;
 
 /// What must not have changed for a batch to be committed.
 #[derive(Clone)]

@@ -1,7 +1,7 @@
 //! Batches, also those that expect values of keys.
 
 use super::Writer;
-use super::condition::{Outcome, ReadSet, Reads};
+use super::condition::{ATTEMPTS_BESIDE_OTHERS, Outcome, ReadSet, Reads};
 use super::log::EncodedBatch;
 use crate::engine::read::Reader;
 use crate::error::{Error, Result};
@@ -45,21 +45,27 @@ impl Writer {
         let reads = Arc::new(ReadSet { keys, ranges: Vec::new() });
         let _kept = reads.needs_recent().then(|| self.keep_recent());
         let batch = (!batch.is_empty()).then(|| EncodedBatch::new(batch, durability));
-        for attempts in 0.. {
+        // The moment of which the keys have these values.
+        let look = || {
             let seen = self.shared.seen();
             let found = reader.multi_get(&reads.keys)?;
             let mut rows = reads.keys.iter().zip(values.iter().zip(&found));
-            if let Some((key, _)) =
-                rows.find(|(_, (expected, found))| expected.as_deref() != found.as_deref())
-            {
-                return Err(Error::conflict(key));
+            match rows.find(|(_, (expected, found))| expected.as_deref() != found.as_deref()) {
+                Some((key, _)) => Err(Error::conflict(key)),
+                None => Ok(seen),
             }
-            let Some(batch) = &batch else { return self.write_nothing(&Batch::new(), durability) };
-            let batch = batch.clone().only_if(seen, Reads::These(Arc::clone(&reads)), attempts);
-            if self.submit(batch)? == Outcome::Committed {
-                break;
+        };
+        let Some(batch) = batch else {
+            look()?;
+            return self.write_nothing(&Batch::new(), durability);
+        };
+        let prepare =
+            |attempts| Ok(batch.clone().only_if(look()?, Reads::These(Arc::clone(&reads)), attempts));
+        for attempts in 0..ATTEMPTS_BESIDE_OTHERS {
+            if self.submit(prepare(attempts)?)? == Outcome::Committed {
+                return Ok(());
             }
         }
-        Ok(())
+        self.submit_alone(|| prepare(ATTEMPTS_BESIDE_OTHERS)).map(drop)
     }
 }

@@ -227,7 +227,7 @@ fn i5_a_failed_read_during_validation_writes_nothing() {
     for walks in [false, true] {
         let tx = db.transaction();
         if walks {
-            assert_eq!(tx.range("050".."060").count(), 10);
+            assert_eq!(tx.range("050".."060").count().unwrap(), 10);
         } else {
             assert!(tx.contains_key("050").unwrap());
         }
@@ -273,4 +273,74 @@ fn walks_and_savepoints_count_towards_the_size() {
     let tx = db.transaction();
     (0..1000).for_each(|_| _ = tx.savepoint());
     assert!(matches!(tx.put("k", ""), Err(Error::TransactionTooLarge { .. })));
+}
+
+/// Each refused call says so, and takes no memory of its own.
+#[test]
+fn what_is_refused_for_its_size_reads_nothing_and_takes_no_memory() {
+    let dir = fast_dir();
+    let db = tiny().transaction_bytes(100_000).open(dir.path().join("store")).unwrap();
+    for key in ["a", "b", "c"] {
+        db.put(key, "0").unwrap();
+    }
+    let tx = db.transaction();
+    tx.put("sum", "0").unwrap();
+    let mut cursor = tx.cursor();
+    assert!(cursor.seek("a").unwrap());
+    let bytes = |error| match error {
+        Error::TransactionTooLarge { bytes, max: 100_000 } => bytes,
+        other => panic!("{other}"),
+    };
+    let first = (0..10_000).find_map(|n| tx.get(format!("{n}")).err()).map(bytes).unwrap();
+    for n in 0..1000 {
+        assert_eq!(tx.get(format!("again {n}")).map_err(bytes).unwrap_err(), first);
+        assert_eq!(tx.multi_get(&[format!("again {n}")]).map_err(bytes).unwrap_err(), first);
+        assert_eq!(tx.prefix(format!("again {n}")).next().unwrap().map_err(bytes).unwrap_err(), first);
+    }
+    assert!(cursor.seek("b").is_err());
+    assert!(!cursor.is_valid() && !cursor.next().unwrap() && !cursor.prev().unwrap());
+    assert_eq!((cursor.key(), cursor.value(), cursor.to_value()), (None, None, None));
+    drop(cursor);
+    for key in ["b", "c"] {
+        db.put(key, "changed").unwrap();
+    }
+    tx.commit().unwrap();
+
+    // A range tombstone takes 2 KiB in a memtable.
+    let tx = db.transaction();
+    let ranges = (0..1000).take_while(|n| tx.delete_range(format!("{n}")..format!("{n}x")).is_ok()).count();
+    assert!((30..=50).contains(&ranges), "{ranges}");
+}
+
+#[test]
+fn i6_a_walk_that_cannot_read_is_an_error_and_no_number_of_rows() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).block_cache_bytes(0).open(STORE).unwrap();
+    (0..200).for_each(|n| db.put(format!("{n:03}"), "value").unwrap());
+    db.flush().unwrap();
+    let tx = db.transaction();
+    tx.put("150x", "mine").unwrap();
+    assert_eq!(tx.range(..).count().unwrap(), 201);
+    assert_eq!(tx.range("150"..).last().unwrap().unwrap().0, b"199");
+    assert_eq!(tx.range("150"..).nth(1).unwrap().unwrap().0, b"150x");
+    assert_eq!(tx.range("150"..).nth_back(1).unwrap().unwrap().0, b"198");
+    assert_eq!(Iterator::count(tx.range("150"..)), 51);
+    fs.fail(Fault { forever: true, ..Fault::once(OpKind::Read, 0) }.with(Errno::Io));
+    assert!(tx.range(..).count().is_err() && tx.range(..).last().is_err());
+    assert!(tx.range(..).nth(10).unwrap().is_err() && tx.range(..).nth_back(10).unwrap().is_err());
+    fs.heal();
+    tx.commit().unwrap();
+}
+
+#[test]
+fn of_threads_that_share_a_transaction_one_inserts_a_key() {
+    let (_dir, db) = store();
+    for _ in 0..500 {
+        let tx = db.transaction();
+        let insert = || tx.insert_new("k", "").unwrap();
+        let told = std::thread::scope(|scope| {
+            [scope.spawn(insert), scope.spawn(insert)].map(|thread| thread.join().unwrap())
+        });
+        assert!(told[0] != told[1], "{told:?}");
+    }
 }
