@@ -1,11 +1,11 @@
 //! Transactions in many threads: replayed in the order of their commits, each has read what was there.
 
-use crate::support::{Rng, fast_dir, sized, tiny};
+use crate::support::{OpKind, Rng, STORE, SimFs, fast_dir, sized, tiny, tiny_on};
 use sidebloom::{Batch, Db, Error, Isolation};
 use std::collections::BTreeMap;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 /// What a transaction has read and written.
 #[derive(Default)]
@@ -177,7 +177,7 @@ fn nothing_that_the_engine_does_is_a_conflict() {
 #[test]
 fn what_takes_longer_than_others_need_to_fill_memtables_gets_through() {
     let dir = fast_dir();
-    let options = tiny().memtable_bytes(64 << 10).transaction_bytes(4 << 20);
+    let options = tiny().memtable_bytes(64 << 10).transaction_bytes(64 << 10);
     let db = options.open(dir.path().join("store")).unwrap();
     let rows: Vec<(String, String)> =
         (0..sized(20_000, 50_000)).map(|n| (format!("new/{n}"), n.to_string())).collect();
@@ -216,4 +216,47 @@ fn what_takes_longer_than_others_need_to_fill_memtables_gets_through() {
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         worked.unwrap();
     });
+}
+
+/// Each time the commit reads a block, others write more than the log keeps, unless they have to wait.
+#[test]
+fn a_commit_that_others_overtake_each_time_makes_them_wait() {
+    let fs = SimFs::new();
+    let options = tiny_on(&fs).block_cache_bytes(0).memtable_bytes(64 << 10).transaction_bytes(64 << 10);
+    let db = options.open(STORE).unwrap();
+    (0..100).for_each(|n| db.put(format!("read/{n:03}"), [7; 40]).unwrap());
+    db.flush().unwrap();
+    let tx = db.transaction();
+    assert_eq!(tx.prefix("read/").count().unwrap(), 100);
+    tx.put("walked", "").unwrap();
+    // What is newer is in segments, so the commit has to read.
+    (0..2).for_each(|n| db.put(format!("other/{n}"), "").and_then(|()| db.flush()).unwrap());
+    let (asked, written) = (Arc::new(AtomicU64::new(0)), Arc::new(AtomicU64::new(0)));
+    let (asks, is_written) = (Arc::clone(&asked), Arc::clone(&written));
+    let commit = std::thread::spawn(move || {
+        let mine = std::thread::current().id();
+        fs.before_each(move |_, kind, _| {
+            if kind == OpKind::Read && std::thread::current().id() == mine {
+                let number = asks.fetch_add(1, Ordering::SeqCst) + 1;
+                let begun = Instant::now();
+                while is_written.load(Ordering::SeqCst) < number
+                    && begun.elapsed() < Duration::from_millis(300)
+                {
+                    std::thread::sleep(Duration::from_millis(1));
+                }
+            }
+        });
+        tx.commit()
+    });
+    let begun = Instant::now();
+    while !commit.is_finished() && begun.elapsed() < Duration::from_secs(60) {
+        if written.load(Ordering::SeqCst) < asked.load(Ordering::SeqCst) {
+            (0..100).for_each(|n| db.put(format!("other/{n}"), [7; 1000]).unwrap());
+            written.fetch_add(1, Ordering::SeqCst);
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert!(commit.is_finished(), "{asked:?} blocks read, {written:?} times overtaken");
+    commit.join().unwrap().unwrap();
+    assert!(asked.load(Ordering::SeqCst) > 6, "{asked:?}: nobody overtook it");
 }
