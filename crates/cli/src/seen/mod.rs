@@ -20,7 +20,8 @@ use clap::builder::{PossibleValuesParser, TypedValueParser};
 use columns::KeyColumns;
 use lines::Lines;
 use sidebloom::Db;
-use std::io::{ErrorKind, Write};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Print the lines that are new, and remember them
@@ -58,8 +59,8 @@ pub struct Args {
     #[arg(short = '0', long, conflicts_with = "key")]
     null: bool,
     /// Compare this column instead of the whole line: a number from 1, or a name from the header; for jsonl,
-    /// a field that holds a string, number or boolean. May be repeated; the columns are then joined by TABs.
-    /// Each row is one line; blank lines are skipped
+    /// a field that holds a string, number or boolean. May be repeated; the columns are then joined by TABs,
+    /// and none may contain one. Each row is one line; blank lines are skipped
     #[arg(long, value_name = "COLUMN")]
     key: Vec<Column>,
     /// The first line of a tsv or csv file names its columns, and is not printed; implied when --key is a
@@ -72,6 +73,31 @@ pub struct Args {
     /// Print a line only when it is on stable storage that it was seen
     #[arg(long)]
     sync: bool,
+}
+
+/// The first bytes of compressed files, and what decompresses them.
+const COMPRESSED: [(&[u8], &str); 5] = [
+    (b"\x1f\x8b", "gzip"),
+    (b"\x28\xb5\x2f\xfd", "zstd"),
+    (b"\xfd7zXZ\0", "xz"),
+    (b"BZh91AY&SY", "bzip2"),
+    (b"\x04\x22\x4d\x18", "lz4"),
+];
+
+/// Its bytes would be remembered as lines.
+fn refuse_compressed(file: &Path) -> Result<(), Failure> {
+    let mut head = Vec::new();
+    let opened = File::open(file).map_err(|e| Failure::file("open", file, e))?;
+    opened.take(10).read_to_end(&mut head).map_err(|e| Failure::file("read", file, e))?;
+    match COMPRESSED.iter().find(|(signature, _)| head.starts_with(signature)) {
+        Some((_, tool)) => {
+            let name = file.display();
+            Err(Failure::message(format!(
+                "{name}: the file is compressed: decompress it first ({tool} -dc FILE | sidebloom seen)"
+            )))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The format with this name.
@@ -129,6 +155,9 @@ impl Args {
             let meta = std::fs::metadata(file).map_err(|e| Failure::file("open", file, e))?;
             if meta.is_dir() {
                 return Err(Failure::file("read", file, ErrorKind::IsADirectory.into()));
+            }
+            if meta.is_file() {
+                refuse_compressed(file)?;
             }
         }
         self.files.iter().try_for_each(|file| self.columns(file).map(drop))

@@ -127,6 +127,32 @@ fn a_faulty_line_is_named_and_the_lines_before_it_are_told() {
     assert_eq!(told(&Sandbox::new(), &["--key", "2"], &wide).1, wide, "only the key has that limit");
 }
 
+/// Two rows must not have one key, and the bytes of a compressed file are no lines.
+#[test]
+fn what_would_be_remembered_wrongly_is_refused() {
+    for (format, input) in [
+        ("csv", "a,b\n\"x\ty\",z\nx,\"y\tz\"\n"),
+        ("jsonl", "{\"1\":\"a\",\"2\":\"b\"}\n{\"1\":\"x\\ty\",\"2\":\"z\"}\n"),
+    ] {
+        let sandbox = Sandbox::new();
+        let options = ["--format", format, "--key", "1", "--key", "2"];
+        let outcome = seen(&sandbox, &options, input.as_bytes());
+        assert_eq!((outcome.code, outcome.text().lines().count()), (2, 1));
+        assert!(outcome.err.contains("line 2: a column of the key contains a TAB"), "{}", outcome.err);
+        let one = seen(&sandbox, &["--format", format, "--key", "1"], input.as_bytes());
+        assert_eq!(one.code, 0, "{}", one.err);
+        let loading = [&["load", "-"], &options[..]].concat();
+        assert!(sandbox.run_with(&loading, input.as_bytes()).err.contains("contains a TAB"));
+    }
+    let sandbox = Sandbox::new();
+    for (bytes, tool) in [(&b"\x1f\x8b\x08\0line\n"[..], "gzip"), (b"\x28\xb5\x2f\xfdline\n", "zstd")] {
+        let file = sandbox.file("lines", "");
+        std::fs::write(&file, bytes).unwrap();
+        let told = sandbox.fails(&["seen", &file]);
+        assert!(told.contains("compressed") && told.contains(&format!("{tool} -dc")), "{told}");
+    }
+}
+
 /// Lines of several chunks, about a third of which came before.
 fn many_lines(count: u64) -> Vec<String> {
     let mut random = fastrand::Rng::with_seed(7);
