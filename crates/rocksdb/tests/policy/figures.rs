@@ -4,8 +4,8 @@ use crate::support::Store;
 
 const KEYS: u32 = 200_000;
 
-/// The seed of the filters is random, and with it their size. With 200,000 keys, its standard deviation is 0.01
-/// bits per key, which is too much beside a limit of 10.10 where 10.086 are expected; with these, it is 0.003.
+/// The seed of the filters is random, and with it their size. With 200,000 keys, its standard deviation is
+/// 0.01 bits per key, too much beside a limit of 10.10 where 10.086 are expected; with these, it is 0.003.
 const MANY_KEYS: u32 = 1_600_000;
 
 /// Bits per key, and the share of absent keys that passed, after a compaction to the last level.
@@ -21,7 +21,8 @@ fn measured(policy: &str) -> (f64, f64) {
 
 #[test]
 fn bits_and_false_positives_are_as_published() {
-    // Upper limits of bits and false positives. The standard deviation of the rate is 1.5 % (8 lanes) to 7 % (12).
+    // Upper limits of bits and false positives. The rate has a standard deviation of 1.5 % (8 lanes) to 7 %
+    // (12).
     for (policy, bits_max, rate_max) in [
         ("sidebloom.parity:7", 7.75, 0.0070),
         ("sidebloom.parity:8", 8.90, 0.0040),
