@@ -8,8 +8,7 @@ use bytes::Bytes;
 use std::collections::VecDeque;
 
 /// How many bytes of newer batches the holder of the log compares with what was read, at the first attempt.
-/// The limit is eight times higher with each further one, so that a transaction gets through however fast
-/// others write.
+/// The limit is eight times higher with each further one.
 const COMPARED_BYTES: usize = 256 << 10;
 
 /// The latest batches. Kept only while such a transaction commits, also when their memtable is flushed: a
