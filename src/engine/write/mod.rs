@@ -16,7 +16,7 @@ use self::log::{InheritedLogs, Log, QueuedBatch};
 use super::filters::FilterKeeper;
 use super::publish::Publisher;
 use super::shared::Shared;
-use crate::sync::Mutex;
+use crate::sync::{Mutex, try_lock};
 use std::sync::Arc;
 
 /// Writes the log and the memtables.
@@ -45,12 +45,31 @@ impl Writer {
 
     /// As long as the result lives, the log keeps its latest batches, so that it knows whether they change
     /// what a transaction has read.
-    pub fn keep_recent(&self) -> Arc<()> {
-        Arc::clone(&self.readers_of_recent)
+    pub fn keep_recent(&self) -> KeptRecent<'_> {
+        KeptRecent { writer: self, reader: Some(Arc::clone(&self.readers_of_recent)) }
     }
 
     #[inline]
     fn keeps_recent(&self) -> bool {
         Arc::strong_count(&self.readers_of_recent) > 1
+    }
+}
+
+/// Lets the log keep its latest batches.
+pub(crate) struct KeptRecent<'w> {
+    writer: &'w Writer,
+    reader: Option<Arc<()>>,
+}
+
+impl Drop for KeptRecent<'_> {
+    fn drop(&mut self) {
+        self.reader = None;
+        // If the log is in use, the next group forgets them.
+        if !self.writer.keeps_recent()
+            && let Some(mut log) = try_lock(&self.writer.log)
+            && let Log::Active(log) = &mut *log
+        {
+            log.recent.clear();
+        }
     }
 }

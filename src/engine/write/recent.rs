@@ -20,9 +20,12 @@ pub(crate) struct Recent {
     since: Option<Seen>,
     /// Each with its first sequence number, oldest first.
     batches: VecDeque<(Seq, Bytes)>,
-    /// Of all of them.
+    /// Of all of them, with what an entry takes here.
     bytes: u64,
 }
+
+/// The memory of an entry.
+const ENTRY_BYTES: u64 = size_of::<(Seq, Bytes)>() as u64;
 
 impl Recent {
     /// Begins to keep batches, from now on, or stops.
@@ -49,14 +52,14 @@ impl Recent {
     /// `bytes_max`.
     #[cold]
     pub fn add(&mut self, first_seq: Seq, payload: &Bytes, bytes_max: u64) {
-        self.bytes += payload.len() as u64;
+        self.bytes += payload.len() as u64 + ENTRY_BYTES;
         self.batches.push_back((first_seq, payload.clone()));
         while self.bytes > bytes_max
             && self.batches.len() > 1
             && let Some((_, oldest)) = self.batches.pop_front()
             && let (Some(since), Some((next, _))) = (&mut self.since, self.batches.front())
         {
-            self.bytes -= oldest.len() as u64;
+            self.bytes -= oldest.len() as u64 + ENTRY_BYTES;
             since.seq = next - 1;
         }
     }
@@ -123,8 +126,8 @@ mod tests {
         let mut recent = Recent::default();
         assert!(recent.may_change(&range("a", "z"), at(0, 9), 0), "nothing is kept, so nothing is known");
         recent.keep(true, at(3, 7));
-        recent.add(8, &put("c", b""), 99);
-        recent.add(9, &put("m", b""), 99);
+        recent.add(8, &put("c", b""), 999);
+        recent.add(9, &put("m", b""), 999);
         assert!(recent.may_change(&range("a", "b"), at(3, 6), 0), "from before it began");
         assert!(
             recent.may_change(&range("a", "b"), at(2, 7), 0),
@@ -149,7 +152,7 @@ mod tests {
     fn the_oldest_batches_are_forgotten() {
         let mut recent = Recent::default();
         recent.keep(true, at(0, 7));
-        let two = 2 * put("c", b"").len() as u64;
+        let two = 2 * (put("c", b"").len() as u64 + ENTRY_BYTES);
         (8..=10).for_each(|seq| recent.add(seq, &put("c", b""), two));
         assert!(recent.may_change(&range("a", "b"), at(0, 7), 0), "batch 8 is forgotten");
         assert!(!recent.may_change(&range("a", "b"), at(0, 8), 0));
