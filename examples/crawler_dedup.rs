@@ -1,45 +1,36 @@
-//! A crawler that visits each URL once. It looks up every link in a filter. An absent link is certainly new;
-//! otherwise the exact list of visited pages on "disk" decides.
-//!
-//! The number of pages is not known in advance, so the filter is a scalable one.
+//! A crawler that visits each URL once, on the store itself. `insert_new_many` takes the links of a page,
+//! remembers those that are new, and says which they are. For nearly every new link, a filter answers, and
+//! nothing is read.
 
-use sidebloom::filter::{ScalableBloom, Verdict};
-use std::collections::HashSet;
+use sidebloom::{Error, IoOp, Options};
 
 fn main() -> sidebloom::Result<()> {
-    let mut seen = ScalableBloom::new(1000, 0.01)?;
-    let mut visited_on_disk = HashSet::new();
+    let dir = tempfile::tempdir().map_err(|e| Error::io(IoOp::CreateDir, std::env::temp_dir(), e))?;
+    // With a memtable of 256 KiB, most URLs are soon in segments.
+    let seen = Options::new().memtable_bytes(256 << 10).open(dir.path().join("seen.db"))?;
     let mut queue = vec!["/page/0".to_owned()];
-    let (mut links, mut disk_lookups) = (0u32, 0u32);
-
+    let (mut links, mut pages) = (0, 0);
+    if seen.insert_new("/page/0", "")? {
+        pages += 1;
+    }
     while let Some(url) = queue.pop() {
-        for link in links_of(&url) {
-            links += 1;
-            if seen.contains(&link) == Verdict::Maybe {
-                disk_lookups += 1; // Already visited, or a rare false positive.
-                if visited_on_disk.contains(&link) {
-                    continue;
-                }
-            }
-            seen.insert(&link)?;
-            visited_on_disk.insert(link.clone());
-            queue.push(link);
-        }
+        let found: Vec<(String, &str)> = links_of(&url).into_iter().map(|link| (link, "")).collect();
+        let are_new = seen.insert_new_many(&found)?;
+        links += found.len();
+        let new = found.into_iter().zip(are_new).filter_map(|((link, _), is_new)| is_new.then_some(link));
+        let known = queue.len();
+        queue.extend(new);
+        pages += queue.len() - known;
     }
 
-    let pages = visited_on_disk.len();
+    let stats = seen.stats();
     println!("{links} links led to {pages} pages, each visited once");
     println!(
-        "{disk_lookups} disk lookups, {} of them for false positives",
-        disk_lookups + pages as u32 - links
-    );
-    println!(
-        "the filter grew to {} layers; its false-positive rate is {:.2} %",
-        seen.layers().len(),
-        100.0 * seen.fpr()
+        "filters answered {} times that a segment lacks a link, and were wrong {} times that it has it; {} blocks were read",
+        stats.filter_negatives, stats.filter_false_positives, stats.block_reads
     );
     assert_eq!(pages, 50_000, "every page of this little web was found");
-    Ok(())
+    seen.close()
 }
 
 /// A web of 50,000 pages: each links to its two successors in a tree, and to three pages anywhere.

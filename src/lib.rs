@@ -110,7 +110,10 @@ mod sort;
 mod sync;
 mod wal;
 
-pub use api::{Cursor, Db, Keys, LevelStats, Range, Snapshot, Stats};
+pub use api::{
+    CompareAndSet, Cursor, Db, Keys, LevelStats, Range, Savepoint, Snapshot, Stats, Transacted, Transaction,
+    TransactionCursor, TransactionRange,
+};
 pub use bounds::KeyBounds;
 pub use engine::copies::file_set::{FileSet, SegmentEntry};
 pub use engine::filters::RebuildReport;
@@ -120,7 +123,7 @@ pub use engine::verify::VerifyReport;
 pub use error::{Error, IoOp, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use merge::{Skipped, SkippedKeys};
-pub use options::{Durability, FilterPolicy, Options};
+pub use options::{Durability, FilterPolicy, Isolation, Options};
 pub use segment::Compression;
 pub use sidebloom_filter as filter;
 pub use sidebloom_filter::{KeyHash, KeyHasher, PrefixExtractor, receive_filter, send_filter};

@@ -1,7 +1,7 @@
 //! The contents of a store, and how batches change them.
 
 use crate::support::Contents;
-use sidebloom::{Batch, Range, Result};
+use sidebloom::{Batch, Db, Durability, MAX_KEY_BYTES, Range, Result, prefix_end};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -82,6 +82,27 @@ impl<K: AsRef<[u8]>> Span<K> {
         }
     }
 
+    /// Whether no key can be in it.
+    pub fn is_empty(&self) -> bool {
+        use Bound::{Excluded, Included, Unbounded};
+        let after = |key: &[u8]| match key.len() {
+            MAX_KEY_BYTES => prefix_end(key),
+            _ => Some([key, &[0]].concat()),
+        };
+        let Span::Range(lower, upper) = self else { return false };
+        let first = match lower {
+            Included(key) => Some(key.as_ref().to_vec()),
+            Excluded(key) => after(key.as_ref()),
+            Unbounded => Some(Vec::new()),
+        };
+        let end = match upper {
+            Included(key) => after(key.as_ref()),
+            Excluded(key) => Some(key.as_ref().to_vec()),
+            Unbounded => None,
+        };
+        first.is_none_or(|first| end.is_some_and(|end| first >= end))
+    }
+
     fn delete_in(&self, batch: &mut Batch) {
         match self {
             Span::All => batch.delete_range(..),
@@ -104,6 +125,33 @@ pub fn batch_of<K: AsRef<[u8]>, V: AsRef<[u8]>>(changes: &[Change<K, V>]) -> Bat
     let mut batch = Batch::new();
     add_to(&mut batch, changes);
     batch
+}
+
+/// Writes the changes as a transaction, which reads each key that it writes. Nobody else may write those.
+pub fn transact<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    db: &Db,
+    changes: &[Change<K, V>],
+    durability: Durability,
+) -> Result<()> {
+    let tx = db.transaction();
+    for change in changes {
+        match change {
+            Change::Put(key, value) => {
+                tx.get(key)?;
+                tx.put(key, value)?;
+            }
+            Change::Delete(key) => {
+                tx.get(key)?;
+                tx.delete(key)?;
+            }
+            Change::DeleteSpan(Span::All) => tx.delete_range(..)?,
+            Change::DeleteSpan(Span::Prefix(prefix)) => tx.delete_prefix(prefix)?,
+            Change::DeleteSpan(Span::Range(lower, upper)) => {
+                tx.delete_range((lower.as_ref(), upper.as_ref()))?;
+            }
+        }
+    }
+    tx.commit_with(durability)
 }
 
 pub fn add_to<K: AsRef<[u8]>, V: AsRef<[u8]>>(batch: &mut Batch, changes: &[Change<K, V>]) {

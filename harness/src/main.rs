@@ -12,6 +12,8 @@ mod damage;
 mod faults;
 mod follow;
 mod harness;
+#[cfg(any(test, sidebloom_schedules))]
+mod history;
 mod kill;
 mod model;
 mod plants;

@@ -56,6 +56,11 @@ impl Db {
         &self.store.reader
     }
 
+    /// The engine, for what may outlive the store, and must not keep it open.
+    pub(super) fn shared_engine(&self) -> Arc<Engine> {
+        Arc::clone(&self.store.engine)
+    }
+
     pub(crate) fn engine(&self) -> &Engine {
         &self.store.engine
     }
@@ -126,7 +131,10 @@ impl Db {
     /// Applies a batch atomically: all of it or nothing, even after a crash. Readers see it all at once.
     ///
     /// # Errors
-    /// The errors of [`put`](Self::put). On error, no part of the batch is applied.
+    /// The errors of [`put`](Self::put), and those of [`get`](Self::get) for keys of which the batch expects
+    /// something; [`Error::Conflict`](crate::Error::Conflict) if one differs from that,
+    /// [`Error::Contradiction`](crate::Error::Contradiction) if none could satisfy it. On error, no part of
+    /// the batch is applied.
     pub fn write(&self, batch: Batch) -> Result<()> {
         self.write_with(batch, self.engine().shared.storage.options.durability)
     }

@@ -2,6 +2,7 @@
 
 #[cfg(feature = "bench-support")]
 mod bench_support;
+mod conditional;
 mod cursor;
 mod handle;
 mod maintenance;
@@ -9,12 +10,17 @@ mod open;
 mod range;
 mod snapshot;
 mod stats;
+mod transaction;
+mod transaction_walks;
 mod unwind;
 
 #[cfg(feature = "bench-support")]
 pub use bench_support::SegmentFilter;
+pub use conditional::CompareAndSet;
 pub use cursor::Cursor;
 pub use handle::Db;
 pub use range::{Keys, Range};
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};
+pub use transaction::{Savepoint, Transacted, Transaction};
+pub use transaction_walks::{TransactionCursor, TransactionRange};

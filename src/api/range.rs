@@ -55,6 +55,12 @@ impl Range {
         Range { view: None, seq: 0, lower, upper, front, back, done: true, access, key, skipped }
     }
 
+    /// The last key of each end, if it has started, and whether the range is at its end.
+    pub(super) fn progress(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>, bool) {
+        let key = |end: &Option<MergeCursor>| end.as_ref().map(|merge| merge.key().to_vec());
+        (key(&self.front), key(&self.back), self.done)
+    }
+
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next),
     /// which allocates a key and shares the value. Both may be mixed.
     ///
@@ -225,7 +231,7 @@ impl Range {
     }
 
     /// Counts the remaining rows: those before an error, and the outcome.
-    fn count_rows(&mut self) -> (u64, Result<u64>) {
+    pub(super) fn count_rows(&mut self) -> (u64, Result<u64>) {
         let mut rows = 0;
         loop {
             match self.advance(Direction::Forward, 0) {

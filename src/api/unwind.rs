@@ -7,10 +7,12 @@
 //!    ([`lock`](crate::sync::lock)). Where several steps belong together (a log commit or a publication), a
 //!    panic in between makes the store read-only ([`Error::Poisoned`](crate::Error::Poisoned)).
 //! 3. What a thread keeps for its next read is replaced as a whole.
-//! 4. A batch takes an operation as a whole. A range and a cursor are only moved by `&mut self`, which is not
-//!    [`UnwindSafe`] by itself. Shared, they do not change.
+//! 4. The caller's code also runs inside `update` and `transact`. What it has written by then is only in
+//!    memory of its own.
+//! 5. A batch and a transaction take an operation as a whole. A range and a cursor are only moved by
+//!    `&mut self`, which is not [`UnwindSafe`] by itself. Shared, they do not change.
 
-use super::{Cursor, Db, Keys, Range, Snapshot};
+use super::{Cursor, Db, Keys, Range, Snapshot, Transaction, TransactionCursor, TransactionRange};
 use crate::wal::Batch;
 use std::panic::{RefUnwindSafe, UnwindSafe};
 
@@ -26,6 +28,12 @@ impl UnwindSafe for Cursor {}
 impl RefUnwindSafe for Cursor {}
 impl UnwindSafe for Batch {}
 impl RefUnwindSafe for Batch {}
+impl UnwindSafe for Transaction {}
+impl RefUnwindSafe for Transaction {}
+impl UnwindSafe for TransactionRange<'_> {}
+impl RefUnwindSafe for TransactionRange<'_> {}
+impl UnwindSafe for TransactionCursor<'_> {}
+impl RefUnwindSafe for TransactionCursor<'_> {}
 
 #[cfg(test)]
 mod tests {
@@ -40,5 +48,8 @@ mod tests {
         may::<Keys>();
         may::<Cursor>();
         may::<Batch>();
+        may::<Transaction>();
+        may::<TransactionRange<'_>>();
+        may::<TransactionCursor<'_>>();
     }
 }

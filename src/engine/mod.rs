@@ -16,6 +16,7 @@ pub(crate) mod repair;
 pub(crate) mod shared;
 pub(crate) mod storage;
 pub(crate) mod tasks;
+pub(crate) mod transaction;
 pub(crate) mod unsynced_logs;
 pub(crate) mod verify;
 pub(crate) mod write;

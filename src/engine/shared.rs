@@ -33,6 +33,15 @@ pub(crate) struct CurrentView {
     pub number: AtomicU64,
 }
 
+/// A moment from which a writer reads, before it writes on the condition that nothing has changed since.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Seen {
+    /// The newest sequence number visible then. What is read later is at least as new.
+    pub seq: Seq,
+    /// As long as the epoch is the same, the active memtable has everything newer than `seq`.
+    pub epoch: u64,
+}
+
 /// The core of an open store.
 pub(crate) struct Shared {
     pub storage: Storage,
@@ -41,6 +50,8 @@ pub(crate) struct Shared {
     pub current: CurrentView,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
+    /// See [`Seen`].
+    epoch: AtomicU64,
     /// Signals background threads that there may be work.
     work: Arc<Condvar>,
     /// Signals stalled writers and other waiters that background work has finished.
@@ -57,6 +68,7 @@ impl Shared {
             view: ArcSwap::from_pointee(view),
             current: CurrentView { store: OPENED.fetch_add(1, Relaxed), number: AtomicU64::new(0) },
             visible: AtomicU64::new(visible),
+            epoch: AtomicU64::new(0),
             control: ShortLock::new(Control::new(before_own_logs)),
             work,
             progress: Condvar::new(),
@@ -104,6 +116,37 @@ impl Shared {
     /// Lets readers see everything up to this number, if they see less now.
     pub fn show_at_least(&self, visible: Seq) {
         self.visible.fetch_max(visible, Ordering::AcqRel);
+    }
+
+    /// The moment for reads that start after this call.
+    pub fn seen(&self) -> Seen {
+        // Loaded first: a reader that sees the epoch after a change also sees the change.
+        let epoch = self.epoch();
+        Seen { seq: self.visible(), epoch }
+    }
+
+    /// The current epoch of writes. It only changes while the log is locked.
+    pub fn epoch(&self) -> u64 {
+        self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Begins another epoch, because another memtable is active, or newer rows are in segments. The caller
+    /// holds the log, and readers already see the change.
+    pub fn begin_epoch(&self) {
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+    }
+
+    /// A view with everything up to the moment's number, except perhaps rows whose ingest begins another
+    /// epoch.
+    pub fn exact_snapshot(&self) -> (Arc<View>, Seen) {
+        loop {
+            let epoch = self.epoch();
+            let (view, seq) = self.snapshot();
+            // The number may be of an entry in a memtable that became active after the view was loaded.
+            if self.epoch() == epoch {
+                return (view, Seen { seq, epoch });
+            }
+        }
     }
 
     /// The view and sequence number for a read that starts now, loaded in the order that [`View`] requires.

@@ -140,7 +140,8 @@ pub enum Error {
         "the store was opened before this process was forked, and belongs to the parent process; drop it here, and reopen it once the parent has closed it"
     )]
     Forked,
-    /// The last handle of the store was dropped while this call waited for background work.
+    /// The last handle of the store was dropped, before a transaction's commit or while this call waited for
+    /// background work.
     #[error("the store is closing; reopen it to continue")]
     Closing,
     /// A key larger than [`MAX_KEY_BYTES`](crate::MAX_KEY_BYTES).
@@ -188,6 +189,35 @@ pub enum Error {
     /// An empty prefix to delete. Every key starts with it; `delete_range(..)` deletes every key.
     #[error("an empty prefix would delete every key; use delete_range(..) if that is meant")]
     EmptyPrefix,
+    /// A key does not have the value that a batch expects, or has changed since a transaction read it.
+    /// Nothing was written.
+    #[error(
+        "nothing was written, because key \"{key}\" has changed or differs from what was expected; read it again and retry"
+    )]
+    Conflict {
+        /// The key, escaped. In a range that was read, the first one that differs.
+        key: String,
+    },
+    /// A transaction takes more memory than
+    /// [`Options::transaction_bytes`](crate::Options::transaction_bytes).
+    #[error(
+        "a transaction of {bytes} bytes is too large (at most {max} bytes); split it, or raise transaction_bytes"
+    )]
+    TransactionTooLarge {
+        /// The memory that it would take, in bytes.
+        bytes: u64,
+        /// The limit in bytes.
+        max: u64,
+    },
+    /// The savepoint belongs to another transaction, or was set after one that was rolled back to.
+    #[error("this transaction does not have that savepoint: it is of another one, or was rolled back")]
+    UnknownSavepoint,
+    /// A batch expects different values of one key, so it can never be written.
+    #[error("the batch expects two different values of key \"{key}\"; expect one")]
+    Contradiction {
+        /// The key, escaped.
+        key: String,
+    },
     /// A batch larger than 1 GiB as encoded, or with more than 32 MiB of keys in range deletions.
     #[error("a batch of {len} bytes is too large (at most {max} bytes); split it into smaller batches")]
     BatchTooLarge {
@@ -302,6 +332,16 @@ impl Error {
     /// The range from `from` to `to`, which is smaller.
     pub(crate) fn invalid_range(from: &[u8], to: &[u8]) -> Self {
         Error::InvalidRange { from: escaped(from), to: escaped(to) }
+    }
+
+    /// The key does not have the expected value.
+    pub(crate) fn conflict(key: &[u8]) -> Self {
+        Error::Conflict { key: escaped(key) }
+    }
+
+    /// Different values are expected of the key.
+    pub(crate) fn contradiction(key: &[u8]) -> Self {
+        Error::Contradiction { key: escaped(key) }
     }
 
     /// A checksum or structural check of `file` that failed at `offset`.

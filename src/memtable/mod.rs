@@ -9,4 +9,4 @@ mod table;
 
 pub use cursor::MemtableCursor;
 pub use ranges::RangeList;
-pub use table::{Memtable, MemtableFilter};
+pub use table::{Memtable, MemtableFilter, RANGE_OVERHEAD_BYTES};

@@ -70,6 +70,11 @@ impl RangeList {
         self.sets.iter().for_each(|set| set.visit(seq, &mut take));
     }
 
+    /// The newest number; 0 if there is no tombstone.
+    pub fn newest(&self) -> Seq {
+        self.sets.last().map_or(0, |set| set.newest)
+    }
+
     /// The newest tombstone of the key among those up to `seq`; 0 if there is none.
     pub fn seq_at(&self, key: &[u8], seq: Seq) -> Seq {
         let mut newest = 0;

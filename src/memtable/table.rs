@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// for a mean tower (two pointers), and the allocator's header and rounding.
 const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// Memory of a range tombstone apart from its keys: up to two steps in each of up to 20 sets.
-const RANGE_OVERHEAD_BYTES: usize = 2 << 10;
+pub const RANGE_OVERHEAD_BYTES: usize = 2 << 10;
 
 /// The filter is sized for entries of this many bytes, overhead included, …
 const FILTER_BYTES_PER_ENTRY: u64 = 256;
@@ -35,6 +35,8 @@ pub struct Memtable {
     range_bytes: AtomicUsize,
     tombstones: AtomicUsize,
     last_seq: AtomicU64,
+    /// One more than the number of the memtable that it follows directly.
+    number: u64,
 }
 
 impl Drop for Memtable {
@@ -58,7 +60,28 @@ impl Memtable {
             range_bytes: AtomicUsize::new(0),
             tombstones: AtomicUsize::new(0),
             last_seq: AtomicU64::new(0),
+            number: 0,
         })
+    }
+
+    /// An empty memtable for the writes that come directly after those of this one.
+    pub fn next(&self, budget_bytes: u64) -> Result<Self> {
+        let mut next = Memtable::new(budget_bytes)?;
+        next.number = self.number + 1;
+        Ok(next)
+    }
+
+    /// An empty memtable for the writes that come after those of this one, and after others that are in no
+    /// memtable.
+    pub fn after_others(&self, budget_bytes: u64) -> Result<Self> {
+        let mut next = Memtable::new(budget_bytes)?;
+        next.number = self.number + 2;
+        Ok(next)
+    }
+
+    /// Whether its first write came directly after the last one of `other`.
+    pub fn follows(&self, other: &Memtable) -> bool {
+        self.number == other.number + 1
     }
 
     /// Adds one operation. `data` is the key, immediately followed by the value; `hash` is the key's hash.

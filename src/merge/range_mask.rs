@@ -15,9 +15,9 @@ use std::sync::Arc;
 
 /// The range tombstones of a view, as of a sequence number, for a walk.
 pub struct RangeMask {
-    memtables: Vec<Arc<RangeList>>,
+    /// Those of the memtables, each with the number up to which it counts.
+    memtables: Vec<(Arc<RangeList>, Seq)>,
     live: Arc<LiveSet>,
-    seq: Seq,
     /// The neighbourhood of the last key, once there is one.
     span: Option<Span>,
     /// The number of neighbourhoods so far.
@@ -28,16 +28,15 @@ pub struct RangeMask {
 }
 
 impl RangeMask {
-    /// The range tombstones of these memtables and segments up to number `seq`. With `skipped`, the walk
-    /// continues past damage and adds it there.
+    /// The range tombstones of these memtables, each up to a number, and of the segments. With `skipped`, the
+    /// walk continues past damage and adds it there.
     pub fn new(
-        memtables: Vec<Arc<RangeList>>,
+        memtables: Vec<(Arc<RangeList>, Seq)>,
         live: Arc<LiveSet>,
-        seq: Seq,
         skipped: Option<(&Skipped, Direction)>,
     ) -> Self {
         let doubts = skipped.map(|(skipped, direction)| Box::new(Doubts::new(skipped, direction)));
-        RangeMask { memtables, live, seq, span: None, spans: 0, key: Vec::new(), doubts }
+        RangeMask { memtables, live, span: None, spans: 0, key: Vec::new(), doubts }
     }
 
     /// Whether an entry of the key is deleted.
@@ -88,7 +87,7 @@ impl RangeMask {
         span.reset();
         self.spans += 1;
         key.copy_into(&mut self.key);
-        self.memtables.iter().for_each(|list| list.narrow(&self.key, self.seq, &mut span));
+        self.memtables.iter().for_each(|(list, seq)| list.narrow(&self.key, *seq, &mut span));
         let key = &self.key;
         match &mut self.doubts {
             Some(doubts) => doubts.narrow(&self.live, key, &mut span)?,

@@ -27,6 +27,20 @@ pub enum Durability {
     Sync,
 }
 
+/// What a transaction is checked for when it commits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Isolation {
+    /// Everything that it has read must be unchanged: keys, keys that were absent, and ranges that it has
+    /// walked, as far as it has walked them. Committed transactions have the effect of some that ran one
+    /// after the other.
+    #[default]
+    Serializable,
+    /// Only the keys and ranges that it has written must be unchanged since it began. It allows *write
+    /// skew*: two transactions each write what the other one has read (Berenson et al., "A critique of ANSI
+    /// SQL isolation levels", 1995).
+    Snapshot,
+}
+
 /// The settings of a store. None of them changes what is readable, so each may differ at the next open.
 /// [`key_hash`](Self::key_hash) only affects a new store.
 #[derive(Debug, Clone)]
@@ -46,6 +60,7 @@ pub struct Options {
     pub(crate) max_mapped_filters: usize,
     pub(crate) background_threads: usize,
     pub(crate) level0_trigger: usize,
+    pub(crate) transaction_bytes: u64,
     pub(crate) create_if_missing: bool,
     pub(crate) read_only: bool,
     pub(crate) follow: bool,
@@ -72,6 +87,7 @@ impl Default for Options {
             max_mapped_filters: 32 << 10,
             background_threads: 2,
             level0_trigger: LEVEL0_TRIGGER,
+            transaction_bytes: 64 << 20,
             create_if_missing: true,
             read_only: false,
             follow: false,
@@ -200,6 +216,17 @@ impl Options {
     #[doc(hidden)]
     pub fn hold_level0(mut self) -> Self {
         self.level0_trigger = usize::MAX;
+        self
+    }
+
+    /// The most memory of one [`Transaction`](crate::Transaction), in bytes: its writes, and the keys that it
+    /// has read. Default 64 MiB. An operation beyond that fails with
+    /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge).
+    ///
+    /// While a transaction that has walked ranges commits, the store keeps at most as many bytes of what
+    /// others write meanwhile, to compare them with the ranges.
+    pub fn transaction_bytes(mut self, bytes: u64) -> Self {
+        self.transaction_bytes = bytes;
         self
     }
 

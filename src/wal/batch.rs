@@ -8,6 +8,7 @@ use crate::error::{Error, Result};
 use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use crate::ranges::{DeletedRange, RangeTombstones};
 use bytes::{Buf, Bytes};
+use std::collections::BTreeMap;
 use std::fmt;
 
 /// Largest encoded batch, in bytes. No log has a longer record.
@@ -26,9 +27,13 @@ pub struct Batch {
     largest_key: usize,
     largest_value: usize,
     range_bytes: usize,
-    /// The first invalid range.
+    /// The first invalid range, or the first expectation that contradicts another.
     invalid: Option<Error>,
+    expected: Option<Box<Expected>>,
 }
+
+/// The values that keys must have; `None` if a key must be absent.
+pub type Expected = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 impl Batch {
     /// An empty batch.
@@ -82,6 +87,55 @@ impl Batch {
         self.range_bytes += range.start.len() + end.len() + 2 * RangeTombstones::STEP_BYTES;
     }
 
+    /// Makes the whole batch depend on `key` having this value when it is written. Otherwise nothing is
+    /// written, and the write fails with [`Error::Conflict`](crate::Error::Conflict), which names the key.
+    ///
+    /// ```
+    /// # fn main() -> sidebloom::Result<()> {
+    /// # let dir = tempfile::tempdir()
+    /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+    /// # let db = sidebloom::Db::open(dir.path().join("accounts.db"))?;
+    /// # db.put("ann", "10")?;
+    /// let mut transfer = sidebloom::Batch::new();
+    /// transfer.expect("ann", "10");
+    /// transfer.expect_absent("bob");
+    /// transfer.put("ann", "7");
+    /// transfer.put("bob", "3");
+    /// db.write(transfer.clone())?;
+    /// assert!(matches!(db.write(transfer), Err(sidebloom::Error::Conflict { .. })));
+    /// # Ok(()) }
+    /// ```
+    pub fn expect(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.add_expectation(key.as_ref(), Some(value.as_ref()));
+    }
+
+    /// Makes the whole batch depend on `key` having no value, as [`expect`](Self::expect) does.
+    pub fn expect_absent(&mut self, key: impl AsRef<[u8]>) {
+        self.add_expectation(key.as_ref(), None);
+    }
+
+    fn add_expectation(&mut self, key: &[u8], value: Option<&[u8]>) {
+        self.largest_key = self.largest_key.max(key.len());
+        self.largest_value = self.largest_value.max(value.map_or(0, <[u8]>::len));
+        let expected = self.expected.get_or_insert_default();
+        let before = expected.get(key).map(|before| before.as_deref() == value);
+        match before {
+            None => _ = expected.insert(key.to_vec(), value.map(<[u8]>::to_vec)),
+            Some(true) => {}
+            Some(false) => _ = self.invalid.get_or_insert_with(|| Error::contradiction(key)),
+        }
+    }
+
+    /// Takes out what keys must have for the batch to be written.
+    pub(crate) fn take_expected(&mut self) -> Option<Box<Expected>> {
+        self.expected.take()
+    }
+
+    /// Whether it depends on the values of keys.
+    pub(crate) fn has_expectations(&self) -> bool {
+        self.expected.is_some()
+    }
+
     /// Reserves the exact size first: a batch of one operation allocates once.
     fn begin(&mut self, kind: OpKind, key: &[u8], value_bytes: usize) {
         self.encoded.reserve(1 + varint_len(key.len()) + key.len() + value_bytes);
@@ -106,7 +160,7 @@ impl Batch {
         self.encoded.len()
     }
 
-    /// Removes all operations but keeps the memory.
+    /// Removes all operations and expectations but keeps the memory.
     pub fn clear(&mut self) {
         *self = Batch { encoded: std::mem::take(&mut self.encoded), ..Self::default() };
         self.encoded.clear();
@@ -116,17 +170,12 @@ impl Batch {
     ///
     /// # Errors
     /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::BatchTooLarge`], [`Error::InvalidRange`],
-    /// [`Error::EmptyPrefix`].
+    /// [`Error::EmptyPrefix`], [`Error::Contradiction`].
     pub(crate) fn validate(&self) -> Result<()> {
         if let Some(error) = &self.invalid {
             return Err(error.clone());
         }
-        if self.largest_key > MAX_KEY_BYTES {
-            return Err(Error::KeyTooLarge { len: self.largest_key, max: MAX_KEY_BYTES });
-        }
-        if self.largest_value > MAX_VALUE_BYTES {
-            return Err(Error::ValueTooLarge { len: self.largest_value, max: MAX_VALUE_BYTES });
-        }
+        check_lengths(self.largest_key, self.largest_value)?;
         if self.bytes() > MAX_BATCH_BYTES {
             return Err(Error::BatchTooLarge { len: self.bytes(), max: MAX_BATCH_BYTES });
         }
@@ -137,6 +186,7 @@ impl Batch {
     }
 
     /// The encoded operations, without a copy: the form that the log stores and [`ops`] reads.
+    #[inline]
     pub(crate) fn into_bytes(self) -> Bytes {
         self.encoded.into()
     }
@@ -146,6 +196,20 @@ impl fmt::Debug for Batch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Batch({} operations, {} bytes)", self.len, self.bytes())
     }
+}
+
+/// Checks the length of a key and that of a value.
+///
+/// # Errors
+/// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`].
+pub fn check_lengths(key: usize, value: usize) -> Result<()> {
+    if key > MAX_KEY_BYTES {
+        return Err(Error::KeyTooLarge { len: key, max: MAX_KEY_BYTES });
+    }
+    if value > MAX_VALUE_BYTES {
+        return Err(Error::ValueTooLarge { len: value, max: MAX_VALUE_BYTES });
+    }
+    Ok(())
 }
 
 fn varint_len(v: usize) -> usize {
@@ -162,6 +226,13 @@ pub struct BatchOp {
     /// The key, immediately followed by the value (or the start of a range, followed by its end): a slice
     /// that shares the batch's memory.
     pub data: Bytes,
+}
+
+impl BatchOp {
+    /// The key, or the start of the range.
+    pub fn key(&self) -> &[u8] {
+        self.data.get(..self.key_len).unwrap_or_default()
+    }
 }
 
 /// The operations of an encoded batch, in order. Ends early at an invalid operation;

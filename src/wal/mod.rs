@@ -12,7 +12,7 @@ mod tail;
 mod tests;
 mod writer;
 
-pub use batch::{Batch, ops};
+pub use batch::{Batch, BatchOp, check_lengths, ops};
 #[cfg(fuzzing)]
 pub use format::WRITES;
 pub use format::{LogHeader, OpKind};

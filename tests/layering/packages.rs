@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{Files, resolved, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 14] = [
+const DEPENDENCIES: [(&str, &[&str]); 15] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-sqlite", &["sidebloom"]),
@@ -30,6 +30,7 @@ const DEPENDENCIES: [(&str, &[&str]); 14] = [
     ("versus", &["sidebloom-filter", "sidebloom", "sidebloom-rocksdb"]),
     ("sidebloom-fuzz", &["sidebloom-filter", "sidebloom", "sidebloom-remote", "sidebloom-cli"]),
     ("sidebloom-harness", &["sidebloom"]),
+    ("seen-service", &["sidebloom"]),
 ];
 
 /// What embedded packages may depend on. Each further name makes everybody wait.
@@ -143,6 +144,7 @@ fn package_of(path: &str) -> &str {
         Some(end) => &path[..end],
         None if path.starts_with("fuzz/") => "fuzz",
         None if path.starts_with("harness/") => "harness",
+        None if path.starts_with("examples/seen_service/") => "examples/seen_service",
         None => "",
     }
 }

@@ -41,6 +41,7 @@ mod terminal;
 mod worker;
 mod workload;
 mod workload_table;
+mod writes;
 
 use clap::Parser;
 use error::Result;
@@ -64,6 +65,7 @@ enum VersusCommand {
     #[cfg(feature = "rocksdb")]
     Prefixes(prefixes::Args),
     Sweep(sweep::Args),
+    Writes(writes::Args),
     #[cfg(feature = "rocksdb")]
     Settings(choose::Args),
     Model(model::Args),
@@ -93,6 +95,7 @@ impl VersusCommand {
             #[cfg(feature = "rocksdb")]
             VersusCommand::Prefixes(args) => args.run(),
             VersusCommand::Sweep(args) => args.run(),
+            VersusCommand::Writes(args) => args.run(),
             #[cfg(feature = "rocksdb")]
             VersusCommand::Settings(args) => args.run(),
             VersusCommand::Model(args) => args.run(),
@@ -107,11 +110,12 @@ impl VersusCommand {
 
 /// Each comparison with other stores, at a small size.
 #[cfg(feature = "rocksdb")]
-const SMALL: [&str; 4] = [
+const SMALL: [&str; 5] = [
     "run --quick --num 20000",
     "guard --num 50000 --reads 20000 --rounds 2",
     "policies --quick --num 100000 --reads 20000",
     "prefixes --quick",
+    "writes --quick",
 ];
 
 #[cfg(feature = "rocksdb")]

@@ -91,7 +91,6 @@ impl StoreDirs {
     }
 
     /// Directories with these names. It is an error if one exists.
-    #[cfg(feature = "rocksdb")]
     pub fn none_there(root: &Path, names: impl IntoIterator<Item = String>) -> Result<Self> {
         let names: Vec<String> = names.into_iter().collect();
         refuse_existing(names.iter().map(|name| root.join(name)), "another directory to --stores")?;
@@ -114,7 +113,6 @@ impl Drop for StoreDirs {
 }
 
 /// It is an error if one of the directories exists; `instead` says what to pass instead.
-#[cfg(feature = "rocksdb")]
 pub fn refuse_existing(mut dirs: impl Iterator<Item = PathBuf>, instead: &str) -> Result<()> {
     match dirs.find(|dir| dir.exists()) {
         Some(there) => Err(format!("{} already exists: pass {instead}", there.display()).into()),

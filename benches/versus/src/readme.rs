@@ -1,4 +1,5 @@
-//! `versus readme`: generates the README's performance section from the results of `versus run`.
+//! `versus readme`: generates the README's performance section from the results of `versus run`, and that of
+//! conditional writes from those of `versus writes`.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -8,55 +9,71 @@ use crate::report::{charts, plot};
 use crate::results::{self, BenchRecord, RUN_FILE};
 use crate::task::WorkerOutcome;
 use crate::workload::CacheState;
+use crate::writes::page::{self, WRITES_FILE};
 use std::fs;
 use std::path::{Path, PathBuf};
 
 const BEGIN: &str = "<!-- versus:begin";
 const END: &str = "<!-- versus:end -->";
 
-/// Write the README's performance section and its two charts from the results of `versus run`
+/// Write the README's performance section and its two charts from the results of `versus run`, and the
+/// section of this package's README from those of `versus writes`, whichever are there
 #[derive(clap::Args)]
 pub struct Args {
-    /// Output directory of `versus run`
+    /// Output directory of `versus run` or `versus writes`
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// File with the markers; the charts are written to docs/ next to it
+    /// File with the markers of `versus run`; the charts are written to docs/ next to it
     #[arg(long, value_name = "FILE", default_value = "README.md")]
     readme: PathBuf,
+    /// File with the markers of `versus writes`
+    #[arg(long, value_name = "FILE", default_value = "benches/versus/README.md")]
+    writes_readme: PathBuf,
 }
 
 impl Args {
-    /// Writes the section and the charts.
+    /// Writes the sections and the charts.
     pub fn run(self) -> Result<()> {
-        let run: BenchRecord = results::read(&self.dir.join(RUN_FILE))?;
-        let name = self.readme.display();
-        let text = fs::read_to_string(&self.readme).map_err(|error| format!("{name}: {error}"))?;
-        let places = (text.find(BEGIN), text.find(END));
-        let (Some(begin), Some(end)) = places else {
-            return Err(format!(
-                "{name} lacks the lines «{BEGIN} -->» and «{END}»: add them where the section belongs"
-            )
-            .into());
-        };
-        if end < begin {
-            return Err(format!("{name}: «{END}» comes before «{BEGIN} -->»").into());
+        let has_writes = self.dir.join(WRITES_FILE).exists();
+        if has_writes {
+            replace(&self.writes_readme, page::BEGIN, page::END, &page::section_of(&self.dir)?)?;
+            println!("{}", self.writes_readme.display());
         }
+        if has_writes && !self.dir.join(RUN_FILE).exists() { Ok(()) } else { self.write_run() }
+    }
+
+    fn write_run(&self) -> Result<()> {
+        let run: BenchRecord = results::read(&self.dir.join(RUN_FILE))?;
+        let missing = "the results lack a workload that the charts need: run all workloads";
+        let pictures = [
+            ("missing.svg", charts::against_missing(&run, CacheState::Warm)?.ok_or(missing)?),
+            ("disk-reads.svg", charts::disk_reads(&run)?.ok_or(missing)?),
+        ];
+        replace(&self.readme, BEGIN, END, &section(&run))?;
         let docs = self.readme.parent().unwrap_or(Path::new("")).join("docs");
         fs::create_dir_all(&docs)?;
-        let pictures = [
-            ("missing.svg", charts::against_missing(&run, CacheState::Warm)?),
-            ("disk-reads.svg", charts::disk_reads(&run)?),
-        ];
         for (file, picture) in &pictures {
-            let picture = picture
-                .as_ref()
-                .ok_or("the results lack a workload that the charts need: run all workloads")?;
             fs::write(docs.join(file), plot::standalone(picture))?;
         }
-        fs::write(&self.readme, format!("{}{}{}", &text[..begin], section(&run), &text[end..]))?;
-        println!("{name}, {0}/missing.svg, {0}/disk-reads.svg", docs.display());
+        println!("{}, {1}/missing.svg, {1}/disk-reads.svg", self.readme.display(), docs.display());
         Ok(())
     }
+}
+
+/// Replaces what is between two markers of a file, with the first marker.
+fn replace(file: &Path, begin: &str, end: &str, section: &str) -> Result<()> {
+    let name = file.display();
+    let text = fs::read_to_string(file).map_err(|error| format!("{name}: {error}"))?;
+    let (Some(from), Some(to)) = (text.find(begin), text.find(end)) else {
+        return Err(format!(
+            "{name} lacks the lines «{begin} -->» and «{end}»: add them where the section belongs"
+        )
+        .into());
+    };
+    if to < from {
+        return Err(format!("{name}: «{end}» comes before «{begin} -->»").into());
+    }
+    Ok(fs::write(file, format!("{}{section}{}", &text[..from], &text[to..]))?)
 }
 
 /// The text between the markers: sizes, wins and losses, all figures, and each engine's configuration.
@@ -123,4 +140,23 @@ fn table(run: &BenchRecord) -> String {
         shown(run.median(kind, "load", bits), number)
     });
     text + &row("sorted runs by level", &|kind| run.runs_by_level(kind, "load").unwrap_or(DASH.to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Only what is between the markers changes, and a file without them stays as it is.
+    #[test]
+    fn a_section_replaces_what_is_between_its_markers() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("README.md");
+        let (begin, end) = (page::BEGIN, page::END);
+        fs::write(&file, format!("before\n{begin} -->\nold\n{end}\nafter\n")).unwrap();
+        replace(&file, begin, end, &format!("{begin}; new -->\nnew\n")).unwrap();
+        let expected = format!("before\n{begin}; new -->\nnew\n{end}\nafter\n");
+        assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+        assert!(replace(&file, BEGIN, END, "").is_err());
+        assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+    }
 }

@@ -103,6 +103,33 @@ pub fn given_or(given: Option<u64>, quick: bool, full: u64, small: u64) -> u64 {
 }
 
 impl BenchSettings {
+    /// The settings of a store of this many keys, otherwise the defaults. Small memtables have small tables.
+    pub fn of_size(num: u64, memtable_mib: u64, rocks: RocksSettings) -> Self {
+        BenchSettings {
+            num,
+            reads: READS,
+            cold_reads: COLD_READS,
+            limited_reads: LIMITED_READS,
+            writes: WRITES,
+            scans: SCANS,
+            key_bytes: 24,
+            value_bytes: 100,
+            cache_mib: 256,
+            limit_mib: None,
+            memtable_mib,
+            table_mib: (memtable_mib < MEMTABLE_MIB).then_some(memtable_mib),
+            rows: ROWS,
+            row_bytes: 840,
+            bits_per_key: 10.0,
+            put_rate: 10_000,
+            seed: 1,
+            runs: 0,
+            rocks,
+            rocks_filter: None,
+            limited: false,
+        }
+    }
+
     /// The settings for a minute: everything that the user left at its default gets smaller.
     pub fn shrink(&mut self) {
         self.replace_defaults(200_000, 300, 2);

@@ -152,7 +152,7 @@ impl Context {
     pub fn local_db(&self) -> Result<&Path, Failure> {
         match self.url() {
             Some(url) => Err(Failure::message(format!(
-                "{} is a URL: a published store is read-only: use get, scan, stats, verify or export, or give a directory, such as one made by clone",
+                "{} is a URL: a published store is read-only: use get, scan, stats, verify, export or seen --check, or give a directory, such as one made by clone",
                 show::url(url)
             ))),
             None => Ok(&self.db),

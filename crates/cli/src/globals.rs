@@ -5,12 +5,13 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
 /// Commands whose store has filters that learn prefixes.
-const STORE: [&str; 14] = [
+const STORE: [&str; 15] = [
     "get",
     "put",
     "delete",
     "scan",
     "load",
+    "seen",
     "stats",
     "verify",
     "compact",
@@ -22,7 +23,7 @@ const STORE: [&str; 14] = [
     "repair",
 ];
 /// Commands that read a published store.
-const PUBLISHED: [&str; 5] = ["get", "scan", "stats", "verify", "export"];
+const PUBLISHED: [&str; 6] = ["get", "scan", "seen", "stats", "verify", "export"];
 
 /// Whether an option has an effect on a command, given by its path: `["guard", "check"]`.
 fn applies(option: &str, path: &[&str]) -> bool {

@@ -32,6 +32,7 @@ mod repair;
 pub mod resp;
 pub mod rows;
 mod scan;
+mod seen;
 mod server;
 mod stats;
 mod system;
@@ -57,8 +58,8 @@ use wait::Wait;
 #[derive(Parser)]
 #[command(name = "sidebloom", version, after_help = AFTER_HELP)]
 struct Cli {
-    /// Directory of the store; `put` and `load` create it. `get`, `scan`, `stats`, `verify` and `export` also
-    /// take the URL of a published store
+    /// Directory of the store; `put`, `load` and `seen` create it. `get`, `scan`, `stats`, `verify`, `export`
+    /// and `seen --check` also take the URL of a published store
     #[arg(long, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
     /// Print JSON on standard output: one object, or one object per line for rows
@@ -103,6 +104,7 @@ enum Command {
     Delete(delete::Args),
     Scan(scan::Args),
     Load(load::Args),
+    Seen(seen::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     Repair(repair::Args),
@@ -129,6 +131,7 @@ impl Command {
             Command::Delete(args) => args.run(cx),
             Command::Scan(args) => args.run(cx),
             Command::Load(args) => args.run(cx),
+            Command::Seen(args) => args.run(cx),
             Command::Stats(args) => args.run(cx),
             Command::Verify(args) => args.run(cx),
             Command::Repair(args) => args.run(cx),

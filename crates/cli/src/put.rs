@@ -2,15 +2,17 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::hex;
+use crate::notice::notice;
 use crate::print::JsonKey;
-use sidebloom::MAX_VALUE_BYTES;
+use sidebloom::{CompareAndSet, Db, MAX_VALUE_BYTES};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
 /// Write a value, replacing any existing one
 ///
-/// Creates the store if it is missing.
+/// Creates the store if it is missing, except with --if. Exits 1 when --if-absent or --if does not hold; then
+/// nothing is written.
 #[derive(clap::Args)]
 pub struct Args {
     /// The key
@@ -19,7 +21,13 @@ pub struct Args {
     /// The value; `-` reads it from standard input
     #[arg(allow_negative_numbers = true)]
     value: OsString,
-    /// Key and value are hex digits (standard input is not)
+    /// Write only if the key is absent
+    #[arg(long, conflicts_with = "expected")]
+    if_absent: bool,
+    /// Write only if the key has this value
+    #[arg(long = "if", value_name = "VALUE", allow_hyphen_values = true)]
+    expected: Option<OsString>,
+    /// Key and values are hex digits (standard input is not)
     #[arg(long)]
     hex: bool,
     /// Return only when the value is on stable storage
@@ -32,23 +40,47 @@ struct Report<'a> {
     #[serde(flatten)]
     key: JsonKey<'a>,
     value_bytes: usize,
+    /// `None` without a condition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<bool>,
 }
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let key = hex::argument("key", &self.key, self.hex)?;
+        let expected =
+            self.expected.as_ref().map(|text| hex::argument("--if", text, self.hex)).transpose()?;
         let value =
             if self.value == "-" { read_stdin()? } else { hex::argument("value", &self.value, self.hex)? };
-        let db = cx.open_to_write(true)?;
-        db.put(&key, &value)?;
+        let db = cx.open_to_write(expected.is_none())?;
+        let has_condition = self.if_absent || expected.is_some();
+        let written = if has_condition {
+            put_if(&db, &key, expected.as_deref(), &value)?
+        } else {
+            db.put(&key, &value)?;
+            true
+        };
         if self.sync {
             db.sync()?;
         }
         if cx.json {
-            cx.print_json(&Report { key: JsonKey::new(&key, self.hex), value_bytes: value.len() })?;
+            let (key, written) = (JsonKey::new(&key, self.hex), has_condition.then_some(written));
+            cx.print_json(&Report { key, value_bytes: value.len(), written })?;
         }
-        Ok(Outcome::Found)
+        Ok(Outcome::found(written))
     }
+}
+
+/// Writes `value` if the key has the value `expected` (`None`: is absent), and says so if it has not.
+fn put_if(db: &Db, key: &[u8], expected: Option<&[u8]>, value: &[u8]) -> Result<bool, Failure> {
+    let why = match db.compare_and_set(key, expected, Some(value))? {
+        CompareAndSet::Set => return Ok(true),
+        CompareAndSet::Differs(None) => "the key is absent",
+        CompareAndSet::Differs(Some(_)) if expected.is_none() => "the key exists",
+        CompareAndSet::Differs(Some(_)) => "the key has another value",
+    };
+    notice(format_args!("{why}; nothing was written"));
+    Ok(false)
 }
 
 /// Reads at most one byte over the limit, enough for the store to reject the value.

@@ -1,8 +1,8 @@
 //! What each writer tried, and what a store may hold afterwards.
 
-use crate::contents::{Change, Span, apply, batch_of, part_of};
+use crate::contents::{Change, Span, apply, part_of};
 use crate::support::{Contents, Rng};
-use sidebloom::{Batch, Error, Result};
+use sidebloom::{Error, Result};
 use std::ops::Bound;
 
 /// How a write ended.
@@ -97,11 +97,10 @@ impl History {
     }
 
     /// Starts an attempt. Until [`end`](Self::end), it counts as failed.
-    pub fn begin(&mut self) -> Batch {
+    pub fn begin(&mut self) -> Vec<Change> {
         let changes = self.changes(self.last() + 1);
-        let batch = batch_of(&changes);
-        self.attempts.push(Attempt { changes, outcome: Outcome::Failed });
-        batch
+        self.attempts.push(Attempt { changes: changes.clone(), outcome: Outcome::Failed });
+        changes
     }
 
     pub fn end(&mut self, result: &Result<()>) {

@@ -11,6 +11,8 @@ pub enum Call {
     Open,
     /// Writes, flushes, syncs and ingestion: they need the log, new segments and the manifest, but no read.
     Write,
+    /// Transactions: they need what a write needs, and read first.
+    Transact,
     Read,
     Compact,
     /// Rebuilding and warming filters.
@@ -108,6 +110,7 @@ fn allows(call: Call, strike: &Strike) -> bool {
     let read = is_segment(strike) && matches!(strike.kind, Open | Read);
     match call {
         Call::Write => write || is_of_an_ingest(strike),
+        Call::Transact => write || read,
         Call::Read => read,
         Call::Compact => write || read,
         Call::Filters | Call::Wait => write || read || is_sidecar(strike),

@@ -2,7 +2,7 @@
 
 use super::history::{Ingested, Model, assert_same};
 use super::judge::{Call, objection};
-use crate::contents::part_of;
+use crate::contents::{batch_of, part_of, transact};
 use crate::support::{Contents, Rng, SimFs, Strike};
 use sidebloom::{Db, Durability, Error, Result};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -68,12 +68,17 @@ impl Shared {
     /// One attempt of a writer.
     #[track_caller]
     pub fn write(&self, db: &Db, writer: usize, durability: Durability) -> Result<()> {
-        let (batch, before) = {
+        let (changes, before) = {
             let mut model = self.model();
             let before = model.last_acknowledged();
             (model.histories[writer].begin(), before)
         };
-        let result = db.write_with(batch, durability);
+        let transacts = changes.len() % 4 == 3;
+        let (call, result) = if transacts {
+            (Call::Transact, transact(db, &changes, durability))
+        } else {
+            (Call::Write, db.write_with(batch_of(&changes), durability))
+        };
         let mut model = self.model();
         model.histories[writer].end(&result);
         match &result {
@@ -82,7 +87,7 @@ impl Shared {
                 model.histories[writer].synced = model.histories[writer].last_acknowledged();
             }
             Ok(()) => {}
-            Err(error) => self.explain(Call::Write, error),
+            Err(error) => self.explain(call, error),
         }
         result
     }

@@ -3,10 +3,10 @@
 
 use super::rows::{ChildArgs, INGESTED, KEYS, Numbers, WRITERS, key, value};
 use crate::config;
-use crate::contents::{Change, Span, batch_of};
+use crate::contents::{Change, Span, batch_of, transact};
 use crate::support::Rng;
-use sidebloom::Db;
 use sidebloom::fs::RealFs;
+use sidebloom::{Db, Durability};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -52,9 +52,13 @@ fn write(db: &Db, numbers: &Numbers, source: usize, until: Instant, mut rng: Rng
             None if number.is_multiple_of(3) => Change::DeleteSpan(Span::only(key(source, index))),
             None => Change::Delete(key(source, index)),
         };
-        let batch = batch_of(&(0..KEYS).map(change).collect::<Vec<_>>());
+        let changes: Vec<_> = (0..KEYS).map(change).collect();
         numbers.set_started(source, number);
-        db.write(batch).unwrap_or_else(|e| panic!("write: {e}"));
+        let written = match number % 4 {
+            0 => transact(db, &changes, Durability::Os),
+            _ => db.write(batch_of(&changes)),
+        };
+        written.unwrap_or_else(|e| panic!("write: {e}"));
         numbers.set_acknowledged(source, number);
         if rng.percent(20) {
             std::thread::sleep(Duration::from_micros(rng.below(2000)));

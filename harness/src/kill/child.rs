@@ -6,7 +6,7 @@ use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
 use super::fork;
 use crate::config;
-use crate::contents::{Change, Span, batch_of, rows_put};
+use crate::contents::{Change, Span, batch_of, rows_put, transact};
 use crate::support::Rng;
 use sidebloom::fs::RealFs;
 use sidebloom::{Db, Durability, Error, Options};
@@ -198,6 +198,7 @@ impl Child {
             // Writers ingest concurrently: some of the batches without a deletion.
             let written = match rows_put(&changes).filter(|_| rng.percent(20)) {
                 Some(rows) => db.ingest(rows.into_iter().map(Ok)),
+                None if rng.percent(20) => transact(db, &changes, Durability::Os),
                 None if rng.percent(5) => db.write_with(batch_of(&changes), Durability::Sync),
                 None => db.write(batch_of(&changes)),
             };

@@ -16,6 +16,13 @@ pub struct Blob(Arc<[u8]>);
 /// What a store should hold.
 pub type Model = BTreeMap<Blob, Blob>;
 
+impl Blob {
+    /// Whether both are the same write's bytes, and not only equal ones.
+    pub fn is_clone_of(&self, other: &Blob) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
 impl From<Vec<u8>> for Blob {
     fn from(bytes: Vec<u8>) -> Self {
         Blob(bytes.into())

@@ -7,11 +7,13 @@ mod cursors;
 mod intruders;
 mod keys;
 mod play;
+mod play_transactions;
 mod player;
 mod program;
 mod rows;
 mod store_location;
 mod threads;
+mod transactions;
 mod upkeep;
 
 use crate::harness::{Args, Counts, Harness};

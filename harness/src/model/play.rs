@@ -26,6 +26,8 @@ pub fn play(program: &Program, seed: u64, configuration: u64, counts: &Counts) -
     player.finish();
     counts.add("operations", player.calls);
     counts.add("runs", 1);
+    counts.add("commits", player.committed);
+    counts.add("conflicts", player.conflicts);
     counts.add("publications", player.place.publications());
     counts.add("sidecars damaged", player.damaged);
     player.transcript.digest()
@@ -70,6 +72,10 @@ impl Player<'_> {
                 self.cursors.go(*which, moves, &what, |bytes| transcript.update(bytes));
                 self.calls += moves.len() as u64;
             }
+            Op::Conditional(write) => self.conditional(write),
+            Op::OpenTransaction(isolation) => self.open_transaction(*isolation),
+            Op::InTransaction(which, steps) => self.in_transaction(*which, steps),
+            Op::EndTransaction(which, commits) => self.end_transaction(*which, *commits),
             Op::Maintain => self.maintain(),
             Op::Reopen => self.reopen(),
             Op::Threads(writers) => {

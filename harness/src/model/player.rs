@@ -5,6 +5,7 @@ use super::cursors::Cursors;
 use super::program::Program;
 use super::rows::Walk;
 use super::store_location::StoreLocation;
+use super::transactions::Open;
 use crate::config;
 use crate::support::Rng;
 use sidebloom::{Db, Options, Snapshot};
@@ -24,6 +25,10 @@ pub struct Player<'a> {
     pub snapshots: Vec<(Snapshot, Arc<Model>)>,
     pub iterators: Vec<Walk>,
     pub cursors: Cursors,
+    pub transactions: Vec<Open>,
+    /// Commits, and those that had a conflict.
+    pub committed: u64,
+    pub conflicts: u64,
     /// Hash of all answers, except those in threads.
     pub transcript: Xxh3,
     pub calls: u64,
@@ -52,6 +57,9 @@ impl<'a> Player<'a> {
             snapshots: Vec::new(),
             iterators: Vec::new(),
             cursors: Cursors::default(),
+            transactions: Vec::new(),
+            committed: 0,
+            conflicts: 0,
             transcript: Xxh3::new(),
             calls: 0,
             damaged: 0,
@@ -114,6 +122,7 @@ impl<'a> Player<'a> {
         self.snapshots.clear();
         self.iterators.clear();
         self.cursors.clear();
+        self.transactions.clear();
         self.open = None;
     }
 }

@@ -5,6 +5,7 @@ use super::cursors::{Move, moves};
 use super::keys::{Keys, value};
 use crate::contents::{self, Change};
 use crate::support::Rng;
+use sidebloom::Isolation;
 use std::ops::Bound;
 
 /// Calls per program, not counting threads.
@@ -41,11 +42,44 @@ pub enum Op {
     OpenCursor,
     /// The number picks a cursor.
     MoveCursor(u64, Vec<Move>),
+    Conditional(Conditional),
+    OpenTransaction(Isolation),
+    /// The number picks a transaction.
+    InTransaction(u64, Vec<Step>),
+    /// Whether it commits.
+    EndTransaction(u64, bool),
     /// What the configuration prefers: flush, compaction, checkpoint, new filters, …
     Maintain,
     Reopen,
     /// Several writers, each with its own keys: their batches.
     Threads(Vec<Vec<Vec<Write>>>),
+}
+
+/// A write that depends on what the store has.
+#[derive(Debug, Clone)]
+pub enum Conditional {
+    InsertNew(Blob, Blob),
+    InsertNewMany(Vec<(Blob, Blob)>),
+    /// Whether the value is expected that the key has, or else another one; and the new value.
+    CompareAndSet(Blob, bool, Option<Blob>),
+    Update(Blob, Option<Blob>),
+    /// Keys, each with whether its value is expected, and the writes of the batch.
+    Batch(Vec<(Blob, bool)>, Vec<Write>),
+}
+
+/// One call of a transaction.
+#[derive(Debug, Clone)]
+pub enum Step {
+    Get(Blob),
+    MultiGet(Vec<Blob>),
+    /// At most so many rows, forwards or not.
+    Walk(Span, u64, bool),
+    /// To the first key at or after this one, and so many steps further.
+    Seek(Blob, u64),
+    Write(Write),
+    InsertNew(Blob, Blob),
+    SetSavepoint,
+    RollBack,
 }
 
 #[derive(Debug)]
@@ -86,7 +120,15 @@ fn ingest(rng: &mut Rng, keys: &Keys) -> Op {
 }
 
 fn op(rng: &mut Rng, keys: &Keys, deletions: u64) -> Op {
-    match rng.below(1000) {
+    match rng.below(1200) {
+        1000..=1059 => Op::Conditional(conditional(rng, keys, deletions)),
+        1060..=1089 => Op::OpenTransaction(*rng.pick(&[
+            Isolation::Serializable,
+            Isolation::Serializable,
+            Isolation::Snapshot,
+        ])),
+        1090..=1164 => Op::InTransaction(rng.next(), steps(rng, keys, deletions)),
+        1165..=1199 => Op::EndTransaction(rng.next(), rng.percent(85)),
         0..=5 => ingest(rng, keys),
         6..=334 => match write(rng, keys, deletions) {
             Change::Put(key, value) => Op::Put(key, value),
@@ -147,6 +189,40 @@ fn batch(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Write> {
         }
         _ => (0..len).map(|_| write(rng, keys, deletions)).collect(),
     }
+}
+
+fn conditional(rng: &mut Rng, keys: &Keys, deletions: u64) -> Conditional {
+    match rng.below(6) {
+        0 | 1 => Conditional::InsertNew(keys.pick(rng), value(rng)),
+        2 => {
+            let row = |rng: &mut Rng| (keys.pick(rng), value(rng));
+            Conditional::InsertNewMany((0..rng.below(30)).map(|_| row(rng)).collect())
+        }
+        3 => {
+            let new = (!rng.percent(deletions)).then(|| value(rng));
+            Conditional::CompareAndSet(keys.pick(rng), rng.percent(60), new)
+        }
+        4 => Conditional::Update(keys.pick(rng), (!rng.percent(deletions)).then(|| value(rng))),
+        _ => {
+            let expected = (0..rng.below(4)).map(|_| (keys.near(rng), rng.percent(85))).collect();
+            Conditional::Batch(expected, batch(rng, keys, deletions))
+        }
+    }
+}
+
+fn steps(rng: &mut Rng, keys: &Keys, deletions: u64) -> Vec<Step> {
+    let one = |rng: &mut Rng| match rng.below(20) {
+        0..=4 => Step::Get(keys.near(rng)),
+        5 => Step::MultiGet(several(rng, keys)),
+        6..=8 => Step::Walk(span(rng, keys), *rng.pick(&[0, 1, 3, 10, 1000]), rng.percent(70)),
+        9 | 10 => Step::Seek(keys.near(rng), rng.below(5)),
+        11..=15 => Step::Write(write(rng, keys, deletions)),
+        16 => Step::Write(Change::DeleteSpan(deleted(rng, keys))),
+        17 => Step::InsertNew(keys.pick(rng), value(rng)),
+        18 => Step::SetSavepoint,
+        _ => Step::RollBack,
+    };
+    (0..1 + rng.below(4)).map(|_| one(rng)).collect()
 }
 
 fn several(rng: &mut Rng, keys: &Keys) -> Vec<Blob> {

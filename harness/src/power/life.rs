@@ -111,6 +111,7 @@ impl Life<'_> {
                 // Ingested rows are durable, and so is everything acknowledged before.
                 Some(rows) if rng.percent(50) => (Durability::Sync, db.ingest(rows.iter().map(Ok))),
                 Some(rows) => (Durability::Sync, db.ingest_unsorted(rows.iter().rev().map(Ok))),
+                None if rng.percent(25) => (durability, self.plan.transact(db, writer, i, durability)),
                 None if rng.percent(20) => (Durability::Sync, db.write_with(batch, Durability::Sync)),
                 None => (durability, db.write(batch)),
             };

@@ -1,9 +1,9 @@
 //! What the writers of a workload write, decided by its seed, so the contents of the store after any number
 //! of batches are known.
 
-use crate::contents::{Change, Span, apply, batch_of};
+use crate::contents::{Change, Span, apply, batch_of, transact};
 use crate::support::Rng;
-use sidebloom::{Batch, Db, Value};
+use sidebloom::{Batch, Db, Durability, Result, Value};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -166,6 +166,11 @@ impl Plan {
 
     pub fn batch(&self, writer: usize, i: u64) -> Batch {
         batch_of(&self.changes(writer, i))
+    }
+
+    /// Writes a batch as a transaction.
+    pub fn transact(&self, db: &Db, writer: usize, i: u64, durability: Durability) -> Result<()> {
+        transact(db, &self.changes(writer, i), durability)
     }
 
     /// The rows of a batch; `None` if it deletes anything.

@@ -10,7 +10,11 @@ mod model;
 #[cfg(sidebloom_schedules)]
 mod scheduled_build;
 #[cfg(sidebloom_schedules)]
+mod snapshots;
+#[cfg(sidebloom_schedules)]
 mod threads;
+#[cfg(sidebloom_schedules)]
+mod transactions;
 
 use crate::harness::Args;
 use std::path::Path;

@@ -1,7 +1,9 @@
 //! The harness, in a build whose engine runs under the scheduler.
 
 use super::model::{KEYS, Writer, key};
-use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, write};
+use super::snapshots;
+use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, transact, write};
+use super::transactions::Histories;
 use crate::harness::{Args, Counts, Harness};
 use crate::support::{Contents, Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, contents, tiny_on};
 use shuttle::rand::{Rng as _, thread_rng};
@@ -25,22 +27,29 @@ pub fn harness(args: &Args) -> ExitCode {
         let number = seed % 4;
         let (disk, base) = bases[number as usize].get_or_init(|| prepared(number));
         let (disk, base) = (disk.crash(Crash::Kill, 0), base.clone());
-        let done = Arc::new(Mutex::new([0; 4]));
+        let done = Arc::new(Mutex::new([0; 6]));
         let counted = Arc::clone(&done);
         let one = move || {
+            if is_of_snapshots(seed) {
+                snapshots::schedule(seed);
+                counted.lock().unwrap()[0] += 1;
+                return;
+            }
             let number = counted.lock().unwrap()[0];
-            let [created, removed] = schedule(seed, number, &disk, &base);
+            let [created, removed, commits, conflicts] = schedule(seed, number, &disk, &base);
             let switches = shuttle::current::context_switches() as u64;
             let mut done = counted.lock().unwrap();
-            *done = std::array::from_fn(|n| done[n] + [1, switches, created, removed][n]);
+            *done = std::array::from_fn(|n| done[n] + [1, switches, created, removed, commits, conflicts][n]);
         };
         match seed / 4 % 3 {
             _ if is_pressed(seed) => run(RandomScheduler::new_from_seed(seed, SCHEDULES), one),
+            _ if is_of_snapshots(seed) => run(PctScheduler::new_from_seed(seed, 2, 4 * SCHEDULES), one),
             0 => run(RandomScheduler::new_from_seed(seed, SCHEDULES), one),
             n => run(PctScheduler::new_from_seed(seed, 1 + n as usize, SCHEDULES), one),
         }
         let done = *done.lock().unwrap();
-        let names = ["schedules", "context switches", "files created", "files removed"];
+        let names =
+            ["schedules", "context switches", "files created", "files removed", "commits", "conflicts"];
         names.into_iter().zip(done).for_each(|(name, n)| counts.add(name, n));
     })
 }
@@ -49,6 +58,12 @@ pub fn harness(args: &Args) -> ExitCode {
 /// gets its turn.
 fn is_pressed(seed: u64) -> bool {
     seed % 16 == 15
+}
+
+/// Whether nothing runs but a writer and a reader of snapshots, under the scheduler that stops a thread for
+/// long.
+fn is_of_snapshots(seed: u64) -> bool {
+    seed % 16 == 9
 }
 
 /// Whether flushes fill gaps between others' keys, on a disk without a store. Nobody else writes, or there
@@ -106,8 +121,8 @@ fn options(fs: &SimFs, rng: &mut Rng) -> Options {
 }
 
 /// A schedule of a seed: all threads of the seed's workload, a crash at some moment, and a reopening. Returns
-/// how many files the threads created and removed.
-fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2] {
+/// how many files the threads created and removed, and how many transactions committed and conflicted.
+fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 4] {
     let mut rng = Rng::new(seed);
     let fs = disk.crash(Crash::Kill, 0);
     let number = if has_gaps(seed) { 0 } else { 1 + rng.below(5) };
@@ -117,7 +132,13 @@ fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2]
     });
     let writers: Vec<Writer> = writers.collect();
     let fault = rng.percent(30).then(|| plan_fault(&mut rng));
-    let shared = Arc::new(Shared { fs: fs.clone(), base: base.clone(), writers, may_fail: fault.is_some() });
+    let shared = Arc::new(Shared {
+        fs: fs.clone(),
+        base: base.clone(),
+        writers,
+        histories: Histories::default(),
+        may_fail: fault.is_some(),
+    });
     let options = options(&fs, &mut rng);
     let db = options.clone().open(STORE).unwrap();
     let taken = take_images(&fs, &shared, rng.next() ^ schedule);
@@ -132,6 +153,12 @@ fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2]
     for _ in 0..rng.below(3) {
         let (shared, db, rng) = (Arc::clone(&shared), db.clone(), Rng::new(rng.next()));
         threads.push(shuttle::thread::spawn(move || operate(&shared, &db, rng)));
+    }
+    // They would fill gaps.
+    let transacting = if has_gaps(seed) { 0 } else { *rng.pick(&[0, 2, 3]) };
+    for _ in 0..transacting {
+        let (shared, db, rng) = (Arc::clone(&shared), db.clone(), Rng::new(rng.next()));
+        threads.push(shuttle::thread::spawn(move || transact(&shared, &db, rng)));
     }
     if is_pressed(seed) {
         let compacted = Arc::new(AtomicBool::new(false));
@@ -163,12 +190,15 @@ fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 2]
     threads.into_iter().for_each(|thread| thread.join().unwrap());
     fs.heal();
     let failed = shared.may_fail;
-    check_closed(&options, &shared, &shared.acknowledged(), "reopened", failed);
+    shared
+        .histories
+        .check(&check_closed(&options, &shared, &shared.acknowledged(), "reopened", failed), "reopened");
     let Taken { files, images, .. } = std::mem::take(&mut *taken.lock().unwrap());
     for (image, least) in images {
         check_closed(&tiny_on(&image), &shared, &least, "after a crash", false);
     }
-    files
+    let [created, removed] = files;
+    [created, removed, shared.histories.commits(), shared.histories.conflicts.load(Relaxed)]
 }
 
 fn plan_fault(rng: &mut Rng) -> Fault {
@@ -228,14 +258,22 @@ fn take_images(fs: &SimFs, shared: &Arc<Shared>, seed: u64) -> Arc<Mutex<Taken>>
     all
 }
 
-/// Opens a store that nobody has open and compares it with what was written.
-fn check_closed(options: &Options, shared: &Shared, least: &[u64], what: &str, may_be_damaged: bool) {
+/// Opens a store that nobody has open and compares it with what was written. Returns its contents.
+fn check_closed(
+    options: &Options,
+    shared: &Shared,
+    least: &[u64],
+    what: &str,
+    may_be_damaged: bool,
+) -> Contents {
     let db = options.clone().open(STORE).unwrap_or_else(|error| panic!("{what}: {error}"));
-    shared.check(&contents(&db), least, what);
+    let found = contents(&db);
+    shared.check(&found, least, what);
     let report = db.verify().unwrap();
     assert!(report.is_ok() || may_be_damaged, "{what}: {report:?}");
     for n in 0..KEYS {
         let found = db.get(key(n)).unwrap();
         assert_eq!(found.is_some(), db.contains_key(key(n)).unwrap(), "{what}: key {n}");
     }
+    found
 }

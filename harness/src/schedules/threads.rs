@@ -1,6 +1,7 @@
 //! The threads that use the store of a schedule.
 
 use super::model::{Writer, key};
+use super::transactions::Histories;
 use crate::config;
 use crate::support::{Contents, Rng, STORE, SimFs, contents};
 use shuttle::sync::atomic::{AtomicBool, Ordering::SeqCst};
@@ -13,6 +14,7 @@ pub struct Shared {
     pub fs: SimFs,
     pub base: Contents,
     pub writers: Vec<Writer>,
+    pub histories: Histories,
     /// Whether an I/O fault is planned.
     pub may_fail: bool,
 }
@@ -274,4 +276,13 @@ pub fn hold(db: Db, shared: &Arc<Shared>) {
         shared.check(&contents(&db), &least, "a late reader");
     }
     drop(db);
+}
+
+/// Runs transactions concurrently with everything else.
+pub fn transact(shared: &Shared, db: &Db, mut rng: Rng) {
+    for _ in 0..2 + rng.below(6) {
+        if let Err(error) = shared.histories.attempt(db, &mut rng) {
+            return shared.allow(&error, "a transaction");
+        }
+    }
 }

@@ -65,9 +65,10 @@ impl OpenStore {
         let closed = match shared.check_writable() {
             Err(Error::ReadOnly) => Ok(()),
             writable => {
-                writable.and_then(|()| writer.sync_or_flush()).and_then(|()| compactor.relieve_level0())
+                writable.and_then(|()| writer.sync_and_close()).and_then(|()| compactor.relieve_level0())
             }
         };
+        writer.close(); // In any case.
         forget_filters(shared.current.store);
         closed
     }

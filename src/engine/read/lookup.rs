@@ -27,38 +27,44 @@ impl Lookup<'_> {
     /// The newest value of the key.
     #[inline]
     pub fn get(&self, route: Route) -> Result<Option<Value>> {
+        self.find(route, |entry| entry.value)
+    }
+
+    /// What `take` takes of the key's newest entry, if it has a value.
+    #[inline]
+    pub fn find<T>(&self, route: Route, take: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
         match route {
             Route::Nowhere => Ok(None),
             Route::Runs(from) if self.view.live.quarantined().is_empty() => {
-                self.visible(self.newest_in_runs(from)?)
+                self.visible(self.newest_in_runs(from)?, take)
             }
-            _ => self.get_from_all(route),
+            _ => self.find_in_all(route, take),
         }
     }
 
-    /// The newest value of the key, which may be in a memtable or in quarantine.
+    /// [`find`](Self::find) for a key that may be in a memtable or in quarantine.
     #[inline(never)]
-    fn get_from_all(&self, route: Route) -> Result<Option<Value>> {
+    fn find_in_all<T>(&self, route: Route, take: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
         let (in_memory, route) = self.search_memtables(route);
         if in_memory.is_some() && !self.view.logs_reach_back {
-            return self.visible(in_memory);
+            return self.visible(in_memory, take);
         }
         let in_runs = match route {
             Route::Runs(from) => self.newest_in_runs(from)?,
             _ => None,
         };
         let found = self.newest_in_quarantine(in_runs)?;
-        self.visible(newer(found, in_memory))
+        self.visible(newer(found, in_memory), take)
     }
 
-    /// The value of the newest entry, unless a range tombstone deletes it.
+    /// What `take` takes of the newest entry, if that has a value and no range tombstone deletes it.
     #[inline]
-    fn visible(&self, newest: Option<Entry>) -> Result<Option<Value>> {
+    fn visible<T>(&self, newest: Option<Entry>, take: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
         let Some(entry) = newest.filter(|entry| entry.kind == EntryKind::Put) else { return Ok(None) };
         if self.view.has_ranges() && self.view.deletes(self.seq, self.key.key, entry.seq)? {
             return Ok(None);
         }
-        Ok(Some(entry.value))
+        Ok(Some(take(entry)))
     }
 
     /// Starts to read what [`get`](Self::get) reads first, unless it is in memory.

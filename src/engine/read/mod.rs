@@ -24,10 +24,11 @@ use self::lookup::Lookup;
 use self::route::{FilterCounters, Filters, FirstSegment, HashedKey, KEYS_AHEAD, Route};
 use self::view::View;
 use crate::direction::Direction;
-use crate::engine::shared::Shared;
+use crate::engine::shared::{Seen, Shared};
+use crate::engine::storage::Storage;
 use crate::error::Result;
 use crate::filter::Verdict;
-use crate::key::{Seq, Value, prefix_end};
+use crate::key::{Entry, Seq, Value, prefix_end};
 use crate::segment::Access;
 use crate::sync::atomic::Ordering;
 use std::cell::RefCell;
@@ -59,6 +60,27 @@ pub(crate) struct Reader {
 impl Reader {
     pub fn new(shared: Arc<Shared>) -> Self {
         Reader { shared }
+    }
+
+    /// Fails if the store takes no writes.
+    pub fn check_writable(&self) -> Result<()> {
+        self.shared.check_writable()
+    }
+
+    /// The files of the store.
+    pub fn storage(&self) -> &Storage {
+        &self.shared.storage
+    }
+
+    /// The view of a moment for a transaction: see [`Shared::exact_snapshot`].
+    pub fn exact_snapshot(&self) -> (Arc<View>, Seen) {
+        self.shared.exact_snapshot()
+    }
+
+    /// The hash of a key.
+    #[inline(always)]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        self.shared.storage.header.hasher.hash(key)
     }
 
     /// The view and the sequence number for a read that starts now.
@@ -96,31 +118,73 @@ impl Reader {
         Lookup { view, seq, key, first, counters }.get(route)
     }
 
+    /// The newest value of a key in a view as of `seq`, with its sequence number.
+    pub fn entry_in(&self, view: &View, seq: Seq, key: &[u8]) -> Result<Option<Entry>> {
+        let (key, counters) = (self.hash_key(key), self.counters());
+        let (route, first) = view.filters.route(key, counters);
+        Lookup { view, seq, key, first, counters }.find(route, |entry| entry)
+    }
+
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         let (view, seq) = self.shared.snapshot();
         let mut values = Vec::with_capacity(keys.len());
         for keys in keys.chunks(READS_AHEAD) {
-            let mut lookups = Vec::with_capacity(keys.len());
-            self.each_route(&view, seq, keys, |lookup, route| lookups.push((lookup, route)));
-            self.get_each(&lookups, &mut values)?;
+            self.get_each(&self.routed(&view, seq, keys), &mut values)?;
         }
         Ok(values)
     }
 
-    /// Appends the value of each lookup. Once one has read from a file, all following reads are started
-    /// before any is waited for.
+    /// Appends the value of each lookup.
     fn get_each(&self, lookups: &[(Lookup<'_>, Route)], values: &mut Vec<Option<Value>>) -> Result<()> {
+        self.find_each_of(lookups, &|entry| entry.value, &mut |value| values.push(value))
+    }
+
+    /// A lookup of each key, with its route.
+    fn routed<'a, K: AsRef<[u8]>>(
+        &'a self,
+        view: &'a View,
+        seq: Seq,
+        keys: &'a [K],
+    ) -> Vec<(Lookup<'a>, Route)> {
+        let mut lookups = Vec::with_capacity(keys.len());
+        self.each_route(view, seq, keys, |lookup, route| lookups.push((lookup, route)));
+        lookups
+    }
+
+    /// Passes to `take`, in order, what `part` takes of each key's newest value in a view as of `seq`.
+    pub fn find_each<K: AsRef<[u8]>, T>(
+        &self,
+        view: &View,
+        seq: Seq,
+        keys: &[K],
+        part: impl Fn(Entry) -> T,
+        mut take: impl FnMut(Option<T>),
+    ) -> Result<()> {
+        for keys in keys.chunks(READS_AHEAD) {
+            self.find_each_of(&self.routed(view, seq, keys), &part, &mut take)?;
+        }
+        Ok(())
+    }
+
+    /// [`find_each`](Self::find_each) for these lookups. Once one has read from a file, all following reads
+    /// are started before any is waited for.
+    fn find_each_of<T>(
+        &self,
+        lookups: &[(Lookup<'_>, Route)],
+        part: &impl Fn(Entry) -> T,
+        take: &mut impl FnMut(Option<T>),
+    ) -> Result<()> {
         let reads = || self.shared.storage.files.counters().mine().blocks;
         let (before, mut left) = (reads(), lookups.iter());
         while let Some((lookup, route)) = left.next() {
-            values.push(lookup.get(*route)?);
+            take(lookup.find(*route, part)?);
             if reads() != before {
                 left.as_slice().iter().for_each(|(lookup, route)| lookup.will_need(*route));
                 break;
             }
         }
         for (lookup, route) in left {
-            values.push(lookup.get(*route)?);
+            take(lookup.find(*route, part)?);
         }
         Ok(())
     }
@@ -196,7 +260,7 @@ impl Reader {
 
     #[inline(always)]
     fn hash_key<'a>(&self, key: &'a [u8]) -> HashedKey<'a> {
-        HashedKey { key, hash: self.shared.storage.header.hasher.hash(key) }
+        HashedKey { key, hash: self.hash(key) }
     }
 
     #[inline(always)]

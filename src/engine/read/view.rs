@@ -12,6 +12,14 @@ use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// What a transaction has written before one moment, in a memtable of its own.
+#[derive(Clone)]
+pub(crate) struct OwnTable {
+    pub table: Arc<Memtable>,
+    /// Its newest sequence number at that moment, above all those of the store.
+    pub seq: Seq,
+}
+
 /// The memtables and segments of one moment. A view never changes: rotations, flushes, compactions and
 /// rebuilt sidecars replace it.
 ///
@@ -25,6 +33,8 @@ pub(crate) struct View {
     pub active: Arc<Memtable>,
     /// Full memtables that wait for a flush, newest first.
     pub immutable: Vec<Arc<Memtable>>,
+    /// What a transaction has written so far: newer than all else, and only in its own views.
+    pub own: Option<OwnTable>,
     /// The segments.
     pub live: Arc<LiveSet>,
     /// The memtables may hold entries older than the segments'. Happens in a read-only store whose logs a
@@ -49,7 +59,16 @@ impl View {
     ) -> Self {
         let filters = Arc::new(Filters::new(used, vec![Arc::clone(active.filter())], &live));
         let had_ranges = !live.ranged().is_empty();
-        View { active, immutable: Vec::new(), live, logs_reach_back, had_ranges, filters, prefixes }
+        View {
+            active,
+            immutable: Vec::new(),
+            own: None,
+            live,
+            logs_reach_back,
+            had_ranges,
+            filters,
+            prefixes,
+        }
     }
 
     /// The view after a change.
@@ -66,6 +85,25 @@ impl View {
     /// The memtables, newest first.
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<Memtable>> {
         std::iter::once(&self.active).chain(&self.immutable)
+    }
+
+    /// The memtables that together have all writes since the moment of an earlier view; `None` if some of
+    /// them are only in segments now.
+    pub fn memtables_since<'a>(&'a self, before: &'a View) -> Option<Vec<&'a Arc<Memtable>>> {
+        let mut tables: Vec<_> = self.memtables().collect();
+        let oldest = tables.last()?;
+        if oldest.follows(&before.active) {
+            tables.push(&before.active); // It was flushed.
+        } else if !tables.iter().any(|table| Arc::ptr_eq(table, &before.active)) {
+            return None;
+        }
+        Some(tables)
+    }
+
+    /// The memtables, newest first, with the number up to which each is read as of `seq`.
+    fn memtables_at(&self, seq: Seq) -> impl Iterator<Item = (&Arc<Memtable>, Seq)> {
+        let own = self.own.iter().map(|own| (&own.table, own.seq));
+        own.chain(self.memtables().map(move |table| (table, seq)))
     }
 
     /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet. Skips sources
@@ -85,7 +123,7 @@ impl View {
         let denials = self.prefixes.as_deref().and_then(|prefixes| prefixes.ask(lower, upper));
         let denials = denials.as_ref();
         let mut sources = Vec::new();
-        for table in self.memtables().filter(|table| !table.is_empty()) {
+        for (table, seq) in self.memtables_at(seq).filter(|(table, _)| !table.is_empty()) {
             if denials.is_some_and(|denials| denials.deny_memtable(table.filter())) {
                 continue;
             }
@@ -122,7 +160,9 @@ impl View {
     /// Whether there may be range tombstones.
     #[inline]
     pub fn has_ranges(&self) -> bool {
-        self.had_ranges || self.active.has_ranges()
+        self.had_ranges
+            || self.active.has_ranges()
+            || self.own.as_ref().is_some_and(|own| own.table.has_ranges())
     }
 
     /// What hides entries from a walk as of `seq`; `None` if nothing does.
@@ -136,9 +176,9 @@ impl View {
     }
 
     fn range_mask(&self, seq: Seq, skipped: Option<(&Skipped, Direction)>) -> RangeMask {
-        let memtables =
-            self.memtables().map(|table| table.ranges()).filter(|list| !list.is_empty()).collect();
-        RangeMask::new(memtables, Arc::clone(&self.live), seq, skipped)
+        let lists = self.memtables_at(seq).map(|(table, seq)| (table.ranges(), seq));
+        let lists = lists.filter(|(list, _)| !list.is_empty()).collect();
+        RangeMask::new(lists, Arc::clone(&self.live), skipped)
     }
 
     /// Whether a range tombstone up to `now` deletes an entry of the key with sequence number `seq`.

@@ -7,13 +7,25 @@ use crate::error::Result;
 use crate::sync::lock;
 
 impl Writer {
-    /// Makes everything durable: in the log if little is in memory, otherwise in segments.
-    pub fn sync_or_flush(&self) -> Result<()> {
+    /// Takes no writes any more.
+    pub fn close(&self) {
+        *lock(&self.log) = Log::Closed;
+    }
+
+    /// Makes everything durable and takes no writes any more.
+    pub fn sync_and_close(&self) -> Result<()> {
         let mut log = lock(&self.log);
-        if matches!(&*log, Log::Inherited(_)) {
+        let synced = self.sync_or_flush(&mut log);
+        *log = Log::Closed;
+        synced
+    }
+
+    /// Makes everything durable: in the log if little is in memory, otherwise in segments.
+    fn sync_or_flush(&self, log: &mut Log) -> Result<()> {
+        if matches!(log, Log::Inherited(_)) {
             return Ok(());
         }
-        let log = self.active_log(&mut log)?;
+        let log = self.active_log(log)?;
         let waiting: usize =
             self.shared.control.lock().flushes.waiting.iter().map(|(table, _)| table.bytes()).sum();
         if log.health == LogHealth::Sound && waiting + log.memtable.bytes() < LOG_KEPT_BYTES {

@@ -7,18 +7,20 @@
 //! 4. Writers wait before step 2 when flushes and compactions cannot keep up.
 
 use super::Writer;
+use super::condition::Outcome;
 use super::log::{ActiveLog, EncodedBatch, Log, LogHealth, QueuedBatch, apply};
+use super::stale::clear_stale;
 use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::compact::reservation::Reservation;
 use crate::engine::control::{Control, TombstoneFlush};
 use crate::engine::metrics::WriteStall;
+use crate::engine::shared::Seen;
 use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::error::{Error, Result};
 use crate::key::{Seq, check_next_seq};
-use crate::options::Durability;
 use crate::sync::{Instant, lock, try_lock};
-use crate::wal::{self, Batch};
+use crate::wal;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -39,24 +41,33 @@ const SLEEP_MIN: Duration = Duration::from_millis(1);
 const GROUP_BYTES_MAX: usize = 1 << 20;
 
 impl Writer {
-    /// Commits a batch atomically.
-    pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
-        batch.validate()?;
-        let sync = matches!(durability, Durability::Sync);
-        if batch.is_empty() {
-            return if sync { self.sync() } else { self.shared.check_writable() };
-        }
+    /// Commits a batch, which is not empty, with others: in this thread or in the one that holds the log.
+    /// [`Outcome::Stale`] only if it has a condition.
+    #[inline(always)]
+    pub fn submit(&self, mut batch: EncodedBatch) -> Result<Outcome> {
         // The commit checks the rest, but after a fork nobody may unlock the log.
         self.shared.storage.process.check()?;
-        let mut batch = EncodedBatch { count: batch.len() as u32, payload: batch.into_bytes(), sync };
         match try_lock(&self.log) {
-            Some(mut log) => self.commit(&mut log, std::slice::from_mut(&mut batch)),
+            Some(mut log) => {
+                self.commit(&mut log, std::slice::from_mut(&mut batch))?;
+                Ok(batch.outcome)
+            }
             None => self.write_in_group(batch),
         }
     }
 
+    /// Commits the batch that `prepare` returns. Other writers wait meanwhile, so what it reads is newest.
+    #[cold]
+    pub fn submit_alone(&self, prepare: impl FnOnce() -> Result<EncodedBatch>) -> Result<Outcome> {
+        self.shared.storage.process.check()?;
+        let mut log = lock(&self.log);
+        let mut batch = prepare()?;
+        self.commit(&mut log, std::slice::from_mut(&mut batch))?;
+        Ok(batch.outcome)
+    }
+
     /// Queues a batch while another writer holds the log. Whoever locks the log next commits it.
-    fn write_in_group(&self, batch: EncodedBatch) -> Result<()> {
+    fn write_in_group(&self, batch: EncodedBatch) -> Result<Outcome> {
         let mine = Arc::new(QueuedBatch::new(batch));
         lock(&self.queue).push(Arc::clone(&mine));
         loop {
@@ -67,9 +78,12 @@ impl Writer {
             // If the thread that took this batch panicked, there is no result.
             self.shared.check_writable()?;
             let group = self.take_group();
-            let mut batches: Vec<_> = group.iter().filter_map(|queued| lock(&queued.batch).take()).collect();
+            let taken = |queued: &Arc<QueuedBatch>| Some((Arc::clone(queued), lock(&queued.batch).take()?));
+            let (group, mut batches): (Vec<_>, Vec<_>) = group.iter().filter_map(taken).unzip();
             let result = self.commit(&mut log, &mut batches);
-            group.iter().for_each(|queued| *lock(&queued.result) = Some(result.clone()));
+            for (queued, batch) in group.iter().zip(batches) {
+                *lock(&queued.result) = Some(result.clone().map(|()| batch.outcome));
+            }
         }
     }
 
@@ -92,11 +106,23 @@ impl Writer {
     fn commit_group(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) -> Result<()> {
         self.shared.check_writable()?;
         self.resume(log)?;
-        let count: u64 = group.iter().map(|batch| u64::from(batch.count)).sum();
+        let (mut count, mut bytes, mut has_conditions) = (0, 0, false);
+        for batch in group.iter() {
+            count += Seq::from(batch.count);
+            bytes += batch.payload.len();
+            has_conditions |= batch.condition.is_some();
+        }
         check_next_seq(log.next_seq.saturating_add(count))?;
-        let bytes: usize = group.iter().map(|batch| batch.payload.len()).sum();
+        if has_conditions || self.keeps_recent() || log.recent.is_kept() {
+            // The log stays locked, so a rotation in `make_room` makes nothing stale.
+            self.check_conditions(log, group);
+            bytes = group.iter().map(|batch| batch.payload.len()).sum();
+            if bytes == 0 {
+                return Ok(()); // All of it was stale.
+            }
+        }
         self.make_room(log, bytes)?;
-        let records = group.iter().scan(log.next_seq, |next, batch| {
+        let records = group.iter().filter(|batch| batch.count > 0).scan(log.next_seq, |next, batch| {
             let first_seq = *next;
             *next += Seq::from(batch.count);
             Some(wal::LogRecord { first_seq, count: batch.count, payload: &batch.payload })
@@ -115,12 +141,24 @@ impl Writer {
         };
         for batch in group {
             let payload = log.arena.store(std::mem::take(&mut batch.payload));
+            if log.recent.is_kept() {
+                let bytes_max = self.shared.storage.options.transaction_bytes;
+                log.recent.add(log.next_seq, &payload, bytes_max);
+            }
             apply(&log.memtable, &self.shared.storage, log.next_seq, payload, &mut on_range);
             log.next_seq += Seq::from(batch.count);
         }
         self.shared.show(log.next_seq - 1);
         self.note_tombstones(covers, tombstones..log.memtable.tombstones());
         Ok(())
+    }
+
+    /// Empties the batches whose conditions may no longer hold.
+    #[cold]
+    fn check_conditions(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) {
+        let epoch = self.shared.epoch();
+        log.recent.keep(self.keeps_recent(), Seen { seq: log.next_seq - 1, epoch });
+        clear_stale(group, log, epoch, &self.shared.storage.header.hasher);
     }
 
     /// The log that accepts writes. The first call starts it.
@@ -132,6 +170,7 @@ impl Writer {
         match log {
             Log::Active(active) => Ok(active),
             Log::None | Log::Inherited(_) => Err(Error::ReadOnly),
+            Log::Closed => Err(Error::Closing),
         }
     }
 
@@ -167,6 +206,7 @@ impl Writer {
     /// Makes an idle store flush the active memtable, so that a compaction can remove what it deletes: if it
     /// now has many tombstones, or if a newly deleted range covers a whole segment. `tombstones` is their
     /// number before and after the last write.
+    #[inline]
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
         if covers_segment || tombstones.start < TOMBSTONE_STREAK && tombstones.end >= TOMBSTONE_STREAK {
             self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());

@@ -76,7 +76,7 @@ impl Writer {
         let memtable = if carried || replayed.is_empty() {
             Arc::clone(replayed)
         } else {
-            let fresh = Memtable::new(self.shared.storage.options.memtable_bytes)?;
+            let fresh = replayed.next(self.shared.storage.options.memtable_bytes)?;
             fresh.skip(inherited.next_seq - 1);
             let policy = self.filters.policy();
             let built = build_level0(&self.shared.storage, replayed, &self.shared.live(), policy);
@@ -96,6 +96,7 @@ impl Writer {
             log_mark: Some(LogMark { log: id, bytes: synced, next_seq: inherited.next_seq }),
             ..LiveSetChange::default()
         })?;
+        self.shared.begin_epoch();
         Ok(memtable)
     }
 

@@ -1,5 +1,8 @@
 //! The log of a store, before and after its first write, and the queue of batches in front of it.
 
+use super::condition::{Condition, Outcome, Reads};
+use super::recent::Recent;
+use crate::engine::shared::Seen;
 use crate::engine::storage::Storage;
 use crate::error::Result;
 use crate::id::FileId;
@@ -7,8 +10,9 @@ use crate::key::{EntryKind, Seq};
 use crate::live::LiveSegment;
 use crate::manifest::LogMark;
 use crate::memtable::Memtable;
+use crate::options::Durability;
 use crate::sync::Mutex;
-use crate::wal::{self, OpKind};
+use crate::wal::{self, Batch, BatchOp, OpKind};
 use bytes::{Bytes, BytesMut};
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,6 +24,8 @@ pub(crate) enum Log {
     /// Nothing was written since the store was opened, and everything in these logs is durable.
     Inherited(InheritedLogs),
     Active(ActiveLog),
+    /// The store is closed. A transaction may outlive it.
+    Closed,
 }
 
 /// The logs of earlier opens, whose operations are in memory again. Their files are never written.
@@ -52,6 +58,7 @@ pub(crate) struct ActiveLog {
     pub memtable: Arc<Memtable>,
     pub next_seq: Seq,
     pub arena: Arena,
+    pub recent: Recent,
     /// Delay that writers owe and have not slept yet.
     pub sleep_debt: Duration,
     pub health: LogHealth,
@@ -60,8 +67,8 @@ pub(crate) struct ActiveLog {
 impl ActiveLog {
     /// A log without failures that continues at `next_seq`.
     pub fn new(writer: wal::LogWriter, id: FileId, memtable: Arc<Memtable>, next_seq: Seq) -> Self {
-        let (arena, health) = (Arena::default(), LogHealth::default());
-        ActiveLog { writer, id, memtable, next_seq, arena, sleep_debt: Duration::ZERO, health }
+        let (arena, recent, health) = (Arena::default(), Recent::default(), LogHealth::default());
+        ActiveLog { writer, id, memtable, next_seq, arena, recent, sleep_debt: Duration::ZERO, health }
     }
 
     /// What is durable once this log and all earlier ones are synced.
@@ -105,12 +112,41 @@ impl Arena {
 }
 
 /// A batch in the format of the log.
+#[derive(Clone)]
 pub(crate) struct EncodedBatch {
     pub payload: Bytes,
     /// The number of operations.
     pub count: u32,
     /// Whether the writer asked for a sync.
     pub sync: bool,
+    /// If there is one, what must hold for the batch to be committed.
+    pub condition: Option<Box<Condition>>,
+    /// Set when the group is committed.
+    pub outcome: Outcome,
+}
+
+impl EncodedBatch {
+    /// A batch without a condition. It has passed [`Batch::validate`].
+    #[inline]
+    pub fn new(batch: Batch, durability: Durability) -> Self {
+        EncodedBatch {
+            count: batch.len() as u32,
+            payload: batch.into_bytes(),
+            sync: matches!(durability, Durability::Sync),
+            condition: None,
+            outcome: Outcome::Committed,
+        }
+    }
+
+    /// The batch, to be committed only on this condition.
+    pub fn only_if(self, seen: Seen, reads: Reads, attempts: u32) -> Self {
+        EncodedBatch { condition: Some(Box::new(Condition { seen, reads, attempts })), ..self }
+    }
+
+    /// Leaves nothing to commit, because the condition may no longer hold.
+    pub fn clear_stale(&mut self) {
+        (self.payload, self.count, self.sync, self.outcome) = (Bytes::new(), 0, false, Outcome::Stale);
+    }
 }
 
 /// A batch in the queue, and the slot for its writer's result.
@@ -119,7 +155,7 @@ pub(crate) struct QueuedBatch {
     /// Taken by the thread that commits the group.
     pub batch: Mutex<Option<EncodedBatch>>,
     /// Set once the group was committed or failed.
-    pub result: Mutex<Option<Result<()>>>,
+    pub result: Mutex<Option<Result<Outcome>>>,
 }
 
 impl QueuedBatch {
@@ -138,22 +174,32 @@ pub(crate) fn apply(
     mut on_range: impl FnMut(&[u8], Option<&[u8]>),
 ) {
     for (seq, op) in (first_seq..).zip(wal::ops(payload)) {
-        let kind = match op.kind {
-            OpKind::Put => EntryKind::Put,
-            OpKind::Delete => EntryKind::Tombstone,
-            OpKind::DeleteRange => {
-                let mut start = op.data;
-                let end = start.split_off(op.key_len);
-                let end = (!end.is_empty()).then_some(end);
-                on_range(&start, end.as_deref());
-                table.delete_range(seq, start, end);
-                continue;
-            }
-        };
-        let key = op.data.get(..op.key_len).unwrap_or_default();
-        if let Some(prefixes) = &storage.prefixes {
-            prefixes.of_key(key, |hash| table.insert_prefix(hash));
-        }
-        table.insert(storage.header.hasher.hash(key), seq, kind, op.key_len, op.data);
+        apply_one(table, storage, seq, op, &mut on_range);
     }
+}
+
+/// Inserts an operation into a memtable. Calls `on_range` with the start and end of a deleted range.
+#[inline]
+pub(crate) fn apply_one(
+    table: &Memtable,
+    storage: &Storage,
+    seq: Seq,
+    op: BatchOp,
+    on_range: &mut impl FnMut(&[u8], Option<&[u8]>),
+) {
+    let kind = match op.kind {
+        OpKind::Put => EntryKind::Put,
+        OpKind::Delete => EntryKind::Tombstone,
+        OpKind::DeleteRange => {
+            let mut start = op.data;
+            let end = start.split_off(op.key_len);
+            let end = (!end.is_empty()).then_some(end);
+            on_range(&start, end.as_deref());
+            return table.delete_range(seq, start, end);
+        }
+    };
+    if let Some(prefixes) = &storage.prefixes {
+        prefixes.of_key(op.key(), |hash| table.insert_prefix(hash));
+    }
+    table.insert(storage.header.hasher.hash(op.key()), seq, kind, op.key_len, op.data);
 }

@@ -4,7 +4,6 @@ use super::Writer;
 use super::log::{ActiveLog, LogHealth};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
-use crate::memtable::Memtable;
 use crate::remedy::Remedy;
 use crate::sync::Instant;
 use crate::wal;
@@ -13,7 +12,7 @@ use std::sync::Arc;
 impl Writer {
     /// Starts a new log and memtable, and hands the full memtable to a background thread.
     pub fn rotate(&self, log: &mut ActiveLog) -> Result<()> {
-        let fresh = Arc::new(Memtable::new(self.shared.storage.options.memtable_bytes)?);
+        let fresh = Arc::new(log.memtable.next(self.shared.storage.options.memtable_bytes)?);
         self.start_log(log)?;
         let full = std::mem::replace(&mut log.memtable, fresh);
         let mut control = self.shared.control.lock();
@@ -25,6 +24,7 @@ impl Writer {
         });
         drop(control);
         drop(before);
+        self.shared.begin_epoch();
         self.shared.wake_workers();
         Ok(())
     }

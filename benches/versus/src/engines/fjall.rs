@@ -29,27 +29,46 @@ pub fn describe(settings: &BenchSettings) -> String {
     )
 }
 
+/// The options of the keys' keyspace.
+pub fn keyspace_options(settings: &BenchSettings) -> KeyspaceCreateOptions {
+    let level0 = if settings.runs > 0 { u8::MAX } else { LEVEL0_TRIGGER };
+    let leveled = Leveled::default().with_l0_threshold(level0);
+    let leveled = match settings.table_bytes() {
+        Some(bytes) => leveled.with_table_target_size(bytes),
+        None => leveled,
+    };
+    KeyspaceCreateOptions::default()
+        .max_memtable_size(settings.memtable_bytes())
+        .compaction_strategy(Arc::new(leveled))
+        .filter_block_pinning_policy(PinningPolicy::all(true))
+        .index_block_pinning_policy(PinningPolicy::all(true))
+        .filter_block_partitioning_policy(PartitioningPolicy::all(false))
+        .index_block_partitioning_policy(PartitioningPolicy::all(false))
+}
+
+/// Whether a flush or a compaction is running or pending.
+fn is_busy(db: &Database) -> bool {
+    db.active_compactions() > 0 || db.outstanding_flushes() > 0
+}
+
+/// Flushes memory to tables, and waits until nothing is left to compact.
+pub fn finish_compactions(db: &Database, keys: &Keyspace) -> Result<()> {
+    keys.rotate_memtable_and_wait()?;
+    db.persist(PersistMode::Buffer)?;
+    // A compaction may start another one, so wait until nothing has run for a while.
+    let mut quiet = 0;
+    while quiet < 5 {
+        quiet = if is_busy(db) { 0 } else { quiet + 1 };
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    Ok(())
+}
+
 impl FjallEngine {
     /// Opens or creates the store.
     pub fn open(dir: &Path, settings: &BenchSettings) -> Result<Self> {
         let db = Database::builder(dir).cache_size(settings.cache_bytes()).worker_threads(2).open()?;
-        let (memtable_bytes, table_bytes) = (settings.memtable_bytes(), settings.table_bytes());
-        let level0 = if settings.runs > 0 { u8::MAX } else { LEVEL0_TRIGGER };
-        let options = move || {
-            let leveled = Leveled::default().with_l0_threshold(level0);
-            let leveled = match table_bytes {
-                Some(bytes) => leveled.with_table_target_size(bytes),
-                None => leveled,
-            };
-            KeyspaceCreateOptions::default()
-                .max_memtable_size(memtable_bytes)
-                .compaction_strategy(Arc::new(leveled))
-                .filter_block_pinning_policy(PinningPolicy::all(true))
-                .index_block_pinning_policy(PinningPolicy::all(true))
-                .filter_block_partitioning_policy(PartitioningPolicy::all(false))
-                .index_block_partitioning_policy(PartitioningPolicy::all(false))
-        };
-        let keys = db.keyspace("keys", options)?;
+        let keys = db.keyspace("keys", || keyspace_options(settings))?;
         Ok(FjallEngine { db, keys })
     }
 }
@@ -90,19 +109,11 @@ impl Engine for FjallEngine {
     }
 
     fn finish_compactions(&self) -> Result<()> {
-        self.keys.rotate_memtable_and_wait()?;
-        self.db.persist(PersistMode::Buffer)?;
-        // A compaction may start another one, so wait until nothing has run for a while.
-        let mut quiet = 0;
-        while quiet < 5 {
-            quiet = if self.busy() { 0 } else { quiet + 1 };
-            std::thread::sleep(std::time::Duration::from_millis(20));
-        }
-        Ok(())
+        finish_compactions(&self.db, &self.keys)
     }
 
     fn busy(&self) -> bool {
-        self.db.active_compactions() > 0 || self.db.outstanding_flushes() > 0
+        is_busy(&self.db)
     }
 
     fn facts(&self) -> Result<EngineFacts> {

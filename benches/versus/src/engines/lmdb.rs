@@ -8,12 +8,15 @@ use heed::{CommitOrAbort, Database, Env, EnvFlags, EnvOpenOptions, RoTxn};
 use std::ops::Bound;
 use std::path::Path;
 
-type LmdbTable = Database<'static, Bytes, Bytes>;
+/// Keys and values.
+pub type LmdbTable = Database<'static, Bytes, Bytes>;
 
 /// An open store.
 pub struct LmdbEngine {
-    env: Env,
-    table: LmdbTable,
+    /// Its environment.
+    pub env: Env,
+    /// The table of all keys.
+    pub table: LmdbTable,
 }
 
 /// The engine's configuration, in words.

@@ -1,11 +1,11 @@
 //! The engines of the comparison, one file each.
 
-mod fjall;
-mod lmdb;
-mod redb;
+pub mod fjall;
+pub mod lmdb;
+pub mod redb;
 #[cfg(feature = "rocksdb")]
 pub mod rocksdb;
-mod sidebloom;
+pub mod sidebloom;
 
 use crate::engine::{Engine, EngineKind};
 use crate::error::Result;

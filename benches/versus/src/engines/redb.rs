@@ -7,13 +7,18 @@ use redb::{Database, Durability, ReadableDatabase, TableDefinition};
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
+/// The table of all keys.
+pub const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
 /// Commits between durable ones: only a durable commit frees old pages, or the file grows.
 const DURABLE_EVERY: u64 = 8192;
 
+/// The table in a transaction.
+pub type RedbTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;
+
 /// An open store.
 pub struct RedbEngine {
-    db: Database,
+    /// The database.
+    pub db: Database,
     commits: AtomicU64,
 }
 
@@ -38,7 +43,7 @@ impl RedbEngine {
     fn write(
         &self,
         durability: Durability,
-        fill: impl FnOnce(&mut redb::Table<'_, &[u8], &[u8]>) -> Result<()>,
+        fill: impl FnOnce(&mut RedbTable<'_>) -> Result<()>,
     ) -> Result<()> {
         let mut transaction = self.db.begin_write()?;
         transaction.set_durability(durability)?;
@@ -46,7 +51,8 @@ impl RedbEngine {
         Ok(transaction.commit()?)
     }
 
-    fn next_durability(&self) -> Durability {
+    /// The durability of the next commit.
+    pub fn next_durability(&self) -> Durability {
         let due = self.commits.fetch_add(1, Relaxed) % DURABLE_EVERY == DURABLE_EVERY - 1;
         if due { Durability::Immediate } else { Durability::None }
     }

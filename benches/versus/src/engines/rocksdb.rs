@@ -64,9 +64,9 @@ fn int(db: &DB, property: &str) -> u64 {
 }
 
 /// Writes all rows as one batch.
-pub fn write_all(db: &DB, rows: &[(Vec<u8>, Vec<u8>)]) -> Result<()> {
+pub fn write_all<'r>(db: &DB, rows: impl IntoIterator<Item = &'r (Vec<u8>, Vec<u8>)>) -> Result<()> {
     let mut batch = WriteBatch::default();
-    rows.iter().for_each(|(key, value)| batch.put(key, value));
+    rows.into_iter().for_each(|(key, value)| batch.put(key, value));
     Ok(db.write(batch)?)
 }
 
@@ -123,7 +123,8 @@ pub fn keep_runs(options: &mut Options) {
     options.set_level_zero_stop_writes_trigger(1000);
 }
 
-fn options(kind: EngineKind, settings: &BenchSettings) -> Result<Options> {
+/// All options of a store.
+pub fn options(kind: EngineKind, settings: &BenchSettings) -> Result<Options> {
     let mut table = table_options(&settings.rocks, settings.cache_bytes() as usize);
     let filter = filter(kind, settings);
     match &filter {
@@ -199,6 +200,30 @@ impl RocksEngine {
             cached_filter_bytes: self.ticker(Ticker::BlockCacheFilterBytesInsert),
             readers_bytes: int(&self.db, "rocksdb.estimate-table-readers-mem"),
         })
+    }
+
+    /// Whether the store has a key. Its value is not copied.
+    pub fn contains(&self, key: &[u8]) -> Result<bool> {
+        Ok(self.db.get_pinned(key)?.is_some())
+    }
+
+    /// Whether the store has each of many keys.
+    pub fn contain<'k>(&self, keys: impl IntoIterator<Item = &'k [u8]>) -> Result<Vec<bool>> {
+        let family =
+            self.db.cf_handle(DEFAULT_COLUMN_FAMILY_NAME).ok_or("RocksDB without a default column family")?;
+        let keys: Vec<&[u8]> = keys.into_iter().collect();
+        let got = self.db.batched_multi_get_cf(&family, &keys, false);
+        got.into_iter().map(|got| Ok(got?.is_some())).collect()
+    }
+
+    /// Writes rows as one batch.
+    pub fn write_rows<'r>(&self, rows: impl IntoIterator<Item = &'r (Vec<u8>, Vec<u8>)>) -> Result<()> {
+        write_all(&self.db, rows)
+    }
+
+    /// Writes the memtable to a table.
+    pub fn flush(&self) -> Result<()> {
+        Ok(self.db.flush()?)
     }
 
     /// Rewrites every table, including those of the last level.

@@ -7,7 +7,7 @@ use sidebloom::{Batch, Compression, Db, Durability, FilterPolicy, Options};
 use std::path::Path;
 
 /// An open store.
-pub struct SidebloomEngine(Db);
+pub struct SidebloomEngine(pub Db);
 
 fn policy(filters: bool) -> FilterPolicy {
     if filters { FilterPolicy::default() } else { FilterPolicy::OFF }

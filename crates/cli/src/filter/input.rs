@@ -28,6 +28,7 @@ pub struct InputLines {
     bar: ProgressBar,
     /// The byte that ends a line.
     end: u8,
+    max_bytes: usize,
 }
 
 impl InputLines {
@@ -49,6 +50,7 @@ impl InputLines {
             read: 0,
             bar: progress::byte_bar(label, bytes),
             end: b'\n',
+            max_bytes: MAX_LINE_BYTES,
         })
     }
 
@@ -58,10 +60,21 @@ impl InputLines {
         self
     }
 
+    /// Lines may have this many bytes, instead of [`MAX_LINE_BYTES`].
+    pub fn of_at_most(mut self, bytes: usize) -> Self {
+        self.max_bytes = bytes;
+        self
+    }
+
+    /// Whether [`next`](Self::next) returns a line without waiting for input.
+    pub fn has_line_in_memory(&self) -> bool {
+        self.input.buffer().contains(&self.end)
+    }
+
     /// The next line, without its end; `None` at the end.
     pub fn next(&mut self) -> Result<Option<&[u8]>, Failure> {
         self.line.clear();
-        let mut limited = (&mut self.input).take(MAX_LINE_BYTES as u64 + 1);
+        let mut limited = (&mut self.input).take(self.max_bytes as u64 + 1);
         let read =
             limited.read_until(self.end, &mut self.line).map_err(|e| Failure::file("read", &self.path, e))?;
         if read == 0 {
@@ -74,10 +87,11 @@ impl InputLines {
             self.bar.set_position(self.read);
         }
         match self.line.pop_if(|last| *last == self.end) {
-            None if self.line.len() > MAX_LINE_BYTES => Err(Failure::message(format!(
-                "{}: line {} is longer than {MAX_LINE_BYTES} bytes",
+            None if self.line.len() > self.max_bytes => Err(Failure::message(format!(
+                "{}: line {} is longer than {} bytes",
                 self.path.display(),
-                self.number
+                self.number,
+                self.max_bytes
             ))),
             _ => Ok(Some(&self.line)),
         }

@@ -2,7 +2,7 @@
 
 mod batch;
 mod files;
-mod format;
+pub mod format;
 mod input;
 mod sniff;
 
@@ -45,7 +45,8 @@ pub struct Args {
     #[arg(short = '0', long)]
     null: bool,
     /// Column of the key: a number from 1, or a name from the header; for jsonl, a field that holds a string,
-    /// number or boolean. May be repeated; the columns are then joined by TABs [default: column 1]
+    /// number or boolean. May be repeated; the columns are then joined by TABs, and none may contain one
+    /// [default: column 1]
     #[arg(long, value_name = "COLUMN")]
     key: Vec<Column>,
     /// Column of the value, likewise [default: the other columns of the row, in the file's format; for jsonl,

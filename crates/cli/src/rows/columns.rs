@@ -135,6 +135,14 @@ pub fn join<'a>(bytes: &mut Vec<u8>, chosen: &[usize], column: impl Fn(usize) ->
     }
 }
 
+/// Refuses a key of several columns one of which contains a TAB: other columns could give the same key.
+pub fn check_key(key: &[u8], columns: usize) -> Result<(), String> {
+    if columns > 1 && key.iter().filter(|byte| **byte == b'\t').count() >= columns {
+        return Err("a column of the key contains a TAB, which is what joins the columns".to_owned());
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

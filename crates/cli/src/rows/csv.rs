@@ -3,7 +3,7 @@
 //! Parsed here rather than by a crate, so that a malformed row is rejected with its line number. Crates
 //! accept text after a closing quote, or an unclosed quote, which turns the rest of the file into one column.
 
-use super::columns::{ColumnChoice, FoundColumns, join};
+use super::columns::{ColumnChoice, FoundColumns, check_key, join};
 use super::source::{LineReader, MAX_LINE_BYTES, Row, RowError, Rows, without_cr};
 use std::io::BufRead;
 
@@ -124,9 +124,11 @@ impl Record {
     }
 
     fn take(&self, row: &mut Row, layout: &FoundColumns, line: u64) -> Result<(), RowError> {
-        layout.check(self.ends.len()).map_err(|why| RowError::Bad { line, why })?;
+        let bad = |why| RowError::Bad { line, why };
+        layout.check(self.ends.len()).map_err(bad)?;
         row.line = line;
         join(&mut row.key, &layout.key, |i| self.column(i));
+        check_key(&row.key, layout.key.len()).map_err(bad)?;
         if layout.value_is_rest {
             row.value.clear();
             layout

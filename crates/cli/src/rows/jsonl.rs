@@ -2,7 +2,7 @@
 //!
 //! Without `--key`, as in `scan --json`: `key` or `key_hex`, and `value`, `value_hex` or neither.
 
-use super::columns::ColumnChoice;
+use super::columns::{ColumnChoice, check_key};
 use super::source::{LineReader, Row, RowError, Rows};
 use crate::hex;
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -65,8 +65,8 @@ impl<R: BufRead> Rows for Jsonl<R> {
         let Some((number, line)) = self.lines.next_text()? else { return Ok(false) };
         let taken = parse(line).and_then(|fields| match (&self.key[..], &self.value[..]) {
             ([], _) => scanned_row(&fields),
-            (key, []) => Ok((join(&fields, key, false)?, line.trim_ascii().to_vec())),
-            (key, value) => Ok((join(&fields, key, false)?, join(&fields, value, true)?)),
+            (key, []) => Ok((join_key(&fields, key)?, line.trim_ascii().to_vec())),
+            (key, value) => Ok((join_key(&fields, key)?, join(&fields, value, true)?)),
         });
         let (key, value) = taken.map_err(|why| RowError::Bad { line: number, why })?;
         *row = Row { line: number, key, value };
@@ -100,6 +100,12 @@ fn scanned_row(fields: &Fields<'_>) -> Result<(Vec<u8>, Vec<u8>), String> {
     };
     let key = bytes("key", "key_hex")?.ok_or("no field \"key\": choose the key's field with --key")?;
     Ok((key, bytes("value", "value_hex")?.unwrap_or_default()))
+}
+
+fn join_key(fields: &Fields<'_>, names: &[String]) -> Result<Vec<u8>, String> {
+    let key = join(fields, names, false)?;
+    check_key(&key, names.len())?;
+    Ok(key)
 }
 
 /// Fields joined by TABs; `nested` allows objects, arrays and null, as their JSON text.

@@ -10,4 +10,4 @@ mod source;
 pub mod tsv;
 
 pub use columns::{Column, ColumnChoice};
-pub use source::{Row, RowError, Rows};
+pub use source::{MAX_LINE_BYTES, Row, RowError, Rows};

@@ -16,11 +16,13 @@ mod load_files;
 #[cfg(feature = "postgres")]
 #[path = "../../../postgres/tests/support/mod.rs"]
 mod postgres_support;
+mod put;
 mod readme;
 mod remote;
 mod removed_store;
 mod rows;
 mod sandbox;
+mod seen;
 mod server;
 mod shown;
 mod store;

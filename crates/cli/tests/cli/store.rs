@@ -327,9 +327,19 @@ fn completions_and_manual_pages_name_the_commands() {
     }
     assert!(sandbox.fails(&["--json", "man"]).contains("--json"));
     assert!(sandbox.ok(&["--version"]).contains(env!("CARGO_PKG_VERSION")));
-    for command in
-        ["get", "put", "delete", "scan", "load", "stats", "verify", "repair", "compact", "rebuild-filters"]
-    {
+    for command in [
+        "get",
+        "put",
+        "delete",
+        "scan",
+        "load",
+        "seen",
+        "stats",
+        "verify",
+        "repair",
+        "compact",
+        "rebuild-filters",
+    ] {
         assert!(sandbox.ok(&["--help"]).contains(command));
         assert!(sandbox.ok(&[command, "--help"]).len() > 200, "{command}");
     }

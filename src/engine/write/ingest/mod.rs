@@ -28,7 +28,6 @@ use crate::engine::write::log::{ActiveLog, Log};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, Seq, check_seq};
 use crate::live::LiveSegment;
-use crate::memtable::Memtable;
 use crate::sync::lock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -75,7 +74,7 @@ impl Writer {
         let bytes = |of: fn(&LiveSegment) -> u64| built.segments.iter().map(of).sum();
         self.shared.storage.metrics.flush_bytes.fetch_add(bytes(|segment| segment.meta.file_bytes), Relaxed);
         self.shared.storage.metrics.user_bytes.fetch_add(bytes(|segment| segment.meta.raw_bytes), Relaxed);
-        let next = Arc::new(Memtable::new(self.shared.storage.options.memtable_bytes)?);
+        let next = Arc::new(log.memtable.after_others(self.shared.storage.options.memtable_bytes)?);
         let before = FlushedMemtable {
             table: Arc::clone(&log.memtable), // It is empty.
             last_seq: Some(log.next_seq - 1),
@@ -91,6 +90,8 @@ impl Writer {
         drop(placed);
         published?;
         log.memtable = next;
+        log.recent.clear();
+        self.shared.begin_epoch();
         Ok(())
     }
 

@@ -1,0 +1,254 @@
+//! [`Transaction`]: reads and writes that agree.
+
+use super::handle::Db;
+use super::transaction_walks::{TransactionCursor, TransactionRange};
+use crate::bounds::KeyBounds;
+use crate::engine::Engine;
+use crate::engine::read::Reader;
+use crate::engine::transaction::Work;
+use crate::error::{Error, Result};
+use crate::key::{Value, prefix_end};
+use crate::options::{Durability, Isolation};
+use crate::ranges::DeletedRange;
+use crate::sync::{Mutex, lock};
+use crate::wal::check_lengths;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// How often [`Db::transact`] tries.
+const TRIES_MAX: u64 = 1000;
+
+/// The numbers of savepoints, different in all transactions of the process.
+static SAVEPOINTS: AtomicU64 = AtomicU64::new(0);
+
+/// Reads and writes that take effect together, or not at all.
+///
+/// It reads the store as it was when it began, and its own writes on top. Its writes are only visible to
+/// itself, until [`commit`](Self::commit) applies them as one batch. If others have changed what it has read
+/// since it began, the commit fails with [`Error::Conflict`] and writes nothing; [`Isolation`] says what
+/// counts. Only such a change is a conflict, never a flush, a compaction, an ingest of other keys, or the age
+/// of the transaction. Dropping it forgets its writes.
+///
+/// ```
+/// # use sidebloom::{Db, Error};
+/// # fn main() -> sidebloom::Result<()> {
+/// # let dir = tempfile::tempdir()
+/// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+/// # let db = Db::open(dir.path().join("seats.db"))?;
+/// let tx = db.transaction();
+/// if !tx.contains_key("seat 7")? {
+///     tx.put("seat 7", "ann")?;
+/// }
+/// db.put("seat 7", "bob")?; // somebody else, in between
+/// assert!(matches!(tx.commit(), Err(Error::Conflict { .. })));
+///
+/// // The same, tried again after a conflict:
+/// let booked = db.transact(|tx| tx.insert_new("seat 8", "ann"))?;
+/// assert!(booked.value);
+/// # Ok(()) }
+/// ```
+///
+/// No lock is held between its calls, so a long transaction stops nobody. It keeps what a
+/// [`Snapshot`](crate::Snapshot) keeps, and does not keep the store open: once the last [`Db`] is dropped,
+/// its commit fails with [`Error::Closing`].
+pub struct Transaction {
+    engine: Arc<Engine>,
+    reader: Reader,
+    work: Mutex<Work>,
+}
+
+/// A point in a transaction to which its writes can be rolled back.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Savepoint(u64);
+
+/// The result of [`Db::transact`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Transacted<T> {
+    /// What the closure returned in the attempt that was committed.
+    pub value: T,
+    /// How many attempts before it had a conflict.
+    pub retries: u64,
+}
+
+impl Db {
+    /// Begins a transaction with [`Isolation::Serializable`].
+    pub fn transaction(&self) -> Transaction {
+        self.transaction_with(Isolation::default())
+    }
+
+    /// Begins a transaction.
+    pub fn transaction_with(&self, isolation: Isolation) -> Transaction {
+        let reader = self.reader().clone();
+        let work = Mutex::new(Work::new(&reader, isolation));
+        Transaction { engine: self.shared_engine(), reader, work }
+    }
+
+    /// Runs `work` in a transaction and commits it, again and again while it has a conflict, up to 1,000
+    /// times.
+    ///
+    /// If `work` returns an error other than [`Error::Conflict`], or panics, nothing is written. It may run
+    /// more than once, so it should change nothing but the transaction.
+    ///
+    /// # Errors
+    /// The errors of `work` and of [`Transaction::commit`]; [`Error::Conflict`] after 1,000 attempts.
+    pub fn transact<T>(&self, mut work: impl FnMut(&Transaction) -> Result<T>) -> Result<Transacted<T>> {
+        let mut retries = 0;
+        loop {
+            let tx = self.transaction();
+            match work(&tx).and_then(|value| tx.commit().map(|()| value)) {
+                Ok(value) => return Ok(Transacted { value, retries }),
+                Err(Error::Conflict { .. }) if retries + 1 < TRIES_MAX => retries += 1,
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+impl Transaction {
+    /// The value of `key`.
+    ///
+    /// # Errors
+    /// The errors of [`Db::get`]; [`Error::TransactionTooLarge`], which remains: what was read is not
+    /// forgotten by rolling back.
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        lock(&self.work).get(&self.reader, key)
+    }
+
+    /// Whether `key` has a value.
+    ///
+    /// # Errors
+    /// The errors of [`get`](Self::get).
+    pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
+        Ok(self.get(key)?.is_some())
+    }
+
+    /// The values of several keys, in the order of `keys`.
+    ///
+    /// # Errors
+    /// The errors of [`get`](Self::get).
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
+        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
+        lock(&self.work).multi_get(&self.reader, &keys)
+    }
+
+    /// The keys and values within a range of keys, in order, with the writes so far; later ones do not change
+    /// it. Empty if the range's start is greater than its end. If anybody changes the part that was walked,
+    /// also by adding keys, the commit fails.
+    pub fn range(&self, range: impl KeyBounds) -> TransactionRange<'_> {
+        TransactionRange::new(&self.reader, &self.work, range.into_bounds())
+    }
+
+    /// The keys that start with `prefix`, and their values. Otherwise like [`range`](Self::range).
+    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TransactionRange<'_> {
+        let prefix = prefix.as_ref();
+        let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
+        TransactionRange::new(&self.reader, &self.work, (Bound::Included(prefix.to_vec()), end))
+    }
+
+    /// A cursor over all rows, with the writes so far, at no row yet. What it passes counts as walked, as for
+    /// [`range`](Self::range).
+    pub fn cursor(&self) -> TransactionCursor<'_> {
+        TransactionCursor::new(&self.reader, &self.work)
+    }
+
+    /// Sets `key` to `value`.
+    ///
+    /// # Errors
+    /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::TransactionTooLarge`],
+    /// [`Error::ReadOnly`]. The transaction is then as before.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_lengths(key.len(), value.len())?;
+        lock(&self.work).write(&self.reader, |own| own.put(key, value))
+    }
+
+    /// Removes `key`. A missing key is not an error.
+    ///
+    /// # Errors
+    /// The errors of [`put`](Self::put).
+    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
+        let key = key.as_ref();
+        check_lengths(key.len(), 0)?;
+        lock(&self.work).write(&self.reader, |own| own.delete(key))
+    }
+
+    /// Removes every key in a range, with one operation, also those that others add until the commit.
+    ///
+    /// # Errors
+    /// [`Error::InvalidRange`]; the errors of [`put`](Self::put).
+    pub fn delete_range(&self, range: impl KeyBounds) -> Result<()> {
+        let (from, to) = range.into_bounds();
+        let deleted = DeletedRange::new(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice))?;
+        match deleted {
+            Some(range) => lock(&self.work).write(&self.reader, |own| own.delete_range(&range)),
+            None => self.reader.check_writable(),
+        }
+    }
+
+    /// Removes every key that starts with `prefix`, as [`delete_range`](Self::delete_range) does.
+    ///
+    /// # Errors
+    /// [`Error::EmptyPrefix`]; the errors of [`put`](Self::put).
+    pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
+        let range = DeletedRange::of_prefix(prefix.as_ref())?;
+        lock(&self.work).write(&self.reader, |own| own.delete_range(&range))
+    }
+
+    /// Puts `key` if it is absent, and returns whether it was.
+    ///
+    /// # Errors
+    /// The errors of [`get`](Self::get) and [`put`](Self::put).
+    pub fn insert_new(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        self.reader.check_writable()?;
+        check_lengths(key.len(), value.len())?;
+        let mut work = lock(&self.work);
+        let is_new = work.get(&self.reader, key)?.is_none();
+        if is_new {
+            work.write(&self.reader, |own| own.put(key, value))?;
+        }
+        Ok(is_new)
+    }
+
+    /// A point to [roll back](Self::roll_back_to) to.
+    pub fn savepoint(&self) -> Savepoint {
+        let number = SAVEPOINTS.fetch_add(1, Relaxed);
+        lock(&self.work).own.set_savepoint(number);
+        Savepoint(number)
+    }
+
+    /// Forgets the writes after a savepoint, and the savepoints after it. What was read since still counts.
+    /// The next read costs as much as all remaining writes once more.
+    ///
+    /// # Errors
+    /// [`Error::UnknownSavepoint`] if it is of another transaction, or was itself rolled back.
+    pub fn roll_back_to(&self, savepoint: Savepoint) -> Result<()> {
+        lock(&self.work).own.roll_back_to(savepoint.0)
+    }
+
+    /// Applies all writes atomically: all of them or nothing, even after a crash. Without writes, it always
+    /// succeeds.
+    ///
+    /// # Errors
+    /// [`Error::Conflict`] if others have changed what was read; [`Error::Closing`] if it has writes and the
+    /// store was closed; the errors of [`Db::write`] and of [`Db::get`]. On error, nothing of it is visible.
+    /// As for every write, it may appear when the store is reopened after a failed sync.
+    pub fn commit(self) -> Result<()> {
+        let durability = self.reader.storage().options.durability;
+        self.commit_with(durability)
+    }
+
+    /// Like [`commit`](Self::commit), but with this durability instead of the one in the options.
+    ///
+    /// # Errors
+    /// The errors of [`commit`](Self::commit).
+    pub fn commit_with(self, durability: Durability) -> Result<()> {
+        let work = self.work.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        work.commit(&self.reader, &self.engine.writer, durability)
+    }
+
+    /// Forgets all writes, as dropping it does.
+    pub fn roll_back(self) {}
+}
