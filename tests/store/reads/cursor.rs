@@ -1,9 +1,11 @@
 //! Cursors: every seek and step lands where a sorted map says, whatever happens concurrently.
 
-use crate::support::{Contents, Rng, STORE, SimFs, contents, damage_of, fast_dir, fill_deep, sized, tiny_on};
+use crate::support::{
+    Contents, Crash, Rng, STORE, SimFs, contents, damage_of, fast_dir, fill_deep, sized, tiny_on,
+};
 use sidebloom::{Batch, Compression, Cursor, Db, Options};
 use std::ops::Bound::{Excluded, Included, Unbounded};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Keys that share prefixes, are prefixes of one another, or are long.
@@ -199,26 +201,34 @@ fn i6_a_cursor_reports_a_damaged_block_and_goes_on_with_the_next_seek() {
     let db = tiny_on(&fs).open(STORE).unwrap();
     let expected = fill_deep(&db, 2);
     drop(db);
-    let path = fs.files().into_iter().rfind(|path| path.extension().is_some_and(|e| e == "segment")).unwrap();
-    let mut bytes = fs.read(&path).unwrap();
-    let third = bytes.len() / 3;
-    bytes[third] ^= 4;
-    fs.write(&path, bytes);
-    let db = tiny_on(&fs).open(STORE).unwrap();
+    // Compactions decide what each segment holds. The damage is to lie between the first row and the last.
+    let damaged = |path: PathBuf| {
+        let fs = fs.crash(Crash::Kill, 0);
+        let mut bytes = fs.read(&path).unwrap();
+        let third = bytes.len() / 3;
+        bytes[third] ^= 4;
+        fs.write(&path, bytes);
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        let mut cursor = db.cursor();
+        let is_between = cursor.seek_to_first().is_ok() && cursor.seek_to_last().is_ok();
+        is_between.then_some((path, db))
+    };
+    let mut segments =
+        fs.files().into_iter().rev().filter(|path| path.extension().is_some_and(|e| e == "segment"));
+    let (path, db) = segments.find_map(damaged).unwrap();
     let mut cursor = db.cursor();
     let before = errors(&mut cursor, &expected, &path);
     assert!(before > 0 && before < expected.len(), "{before} of {} keys", expected.len());
     assert_eq!(errors(&mut cursor, &expected, &path), before, "in the same cursor again");
     // A step into the damage is an error too.
     for back in [false, true] {
-        // The damage may be in the first block, or in the last.
-        let mut stepped = if back { cursor.seek_to_last() } else { cursor.seek_to_first() };
+        let started = if back { cursor.seek_to_last() } else { cursor.seek_to_first() };
+        assert!(started.unwrap());
         let error = loop {
-            match stepped {
+            match if back { cursor.prev() } else { cursor.next() } {
                 Ok(more) => assert!(more, "the walk passed over the damage"),
                 Err(error) => break error,
             }
-            stepped = if back { cursor.prev() } else { cursor.next() };
         };
         assert_eq!(damage_of(&error).0, path.display().to_string());
         assert!(!cursor.is_valid() && cursor.value().is_none());

@@ -5,7 +5,7 @@ use crate::support::Store;
 const KEYS: u32 = 200_000;
 
 /// The seed of the filters is random, and with it their size. With 200,000 keys, its standard deviation is
-/// 0.01 bits per key, too much beside a limit of 10.10 where 10.086 are expected; with these, it is 0.003.
+/// 0.01 bits per key, too much beside a limit of 10.10 where 10.085 are expected; with these, it is 0.003.
 const MANY_KEYS: u32 = 1_600_000;
 
 /// Bits per key, and the share of absent keys that passed, after a compaction to the last level.
