@@ -96,6 +96,15 @@ fn write(db: &Db, keys: &[Vec<u8>]) {
     db.write(batch).expect("a write");
 }
 
+fn insert_new(db: &Db, keys: &[Vec<u8>]) {
+    keys.iter().for_each(|key| _ = black_box(db.insert_new(key, VALUE).expect("a write")));
+}
+
+fn insert_new_many(db: &Db, keys: &[Vec<u8>]) {
+    let rows: Vec<_> = keys.iter().map(|key| (key, VALUE)).collect();
+    drop(black_box(db.insert_new_many(&rows).expect("a write")));
+}
+
 fn operations() -> Vec<Operation> {
     let one = |name, store, call, keys| Operation { name, store, per_call: 1, calls: CALLS, call, keys };
     let missing = |name, store| Operation { calls: MISSING_CALLS, ..one(name, store, get, Keys::Missing) };
@@ -124,6 +133,12 @@ fn operations() -> Vec<Operation> {
         },
         one("put", Runs(1), put, Missing),
         many("write of 100, each put", 100, write, Missing),
+        // In stores to which nothing else was added before.
+        one("insert_new, 3 runs", Runs(3), insert_new, Missing),
+        Operation {
+            store: Runs(4),
+            ..many("insert_new_many of 100, 4 runs, each row", 100, insert_new_many, Missing)
+        },
     ]
 }
 

@@ -11,15 +11,33 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A committed transaction.
+/// What a transaction did.
 #[derive(Debug, Clone)]
-pub struct Committed {
+pub struct Done {
     /// Its number, different from all others.
     pub number: u64,
     /// The lists that it has read, as it found them. An absent key is an empty list.
     pub reads: Vec<(u64, Vec<u64>)>,
     /// The lists to which it has appended its number.
     pub appends: BTreeSet<u64>,
+}
+
+/// What became of a transaction.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    Committed,
+    Conflict,
+    /// Its commit failed for another reason, so it may be there or not.
+    Unknown,
+}
+
+/// What happened, in this order.
+#[derive(Debug, Clone)]
+pub enum Event {
+    /// The transaction with this number was about to begin.
+    Began(u64),
+    /// Its writer knew its outcome.
+    Ended(Done, Outcome),
 }
 
 /// The numbers of a list, as a store keeps them.
@@ -35,16 +53,19 @@ pub fn appended(list: &[u64], number: u64) -> Vec<u8> {
     list.iter().chain([&number]).flat_map(|number| number.to_le_bytes()).collect()
 }
 
-/// Checks the transactions against the lists in the end. `unknown` are those of which nobody knows whether
-/// they were committed.
-pub fn check(
-    committed: &[Committed],
-    unknown: &BTreeSet<u64>,
-    lists: &BTreeMap<u64, Vec<u64>>,
-) -> Result<(), String> {
+/// Checks what happened against the lists in the end.
+pub fn check(events: &[Event], lists: &BTreeMap<u64, Vec<u64>>) -> Result<(), String> {
+    let (mut committed, mut unknown) = (Vec::new(), BTreeSet::new());
+    for event in events {
+        match event {
+            Event::Ended(done, Outcome::Committed) => committed.push(done),
+            Event::Ended(done, Outcome::Unknown) => _ = unknown.insert(done.number),
+            Event::Ended(_, Outcome::Conflict) | Event::Began(_) => {}
+        }
+    }
     let empty = Vec::new();
     let list = |key: &u64| lists.get(key).unwrap_or(&empty);
-    let known: BTreeMap<u64, &Committed> = committed.iter().map(|one| (one.number, one)).collect();
+    let known: BTreeMap<u64, &Done> = committed.iter().map(|one| (one.number, *one)).collect();
     let mut later: BTreeMap<u64, BTreeSet<u64>> = BTreeMap::new();
     for (key, numbers) in lists {
         for number in numbers {
@@ -60,7 +81,7 @@ pub fn check(
             later.entry(pair[0]).or_default().insert(pair[1]);
         }
     }
-    for one in committed {
+    for one in &committed {
         if let Some(key) = one.appends.iter().find(|key| !list(key).contains(&one.number)) {
             return Err(format!("{} was committed, but list {key} lacks it: {:?}", one.number, list(key)));
         }
@@ -109,37 +130,57 @@ fn cycle(later: &BTreeMap<u64, BTreeSet<u64>>) -> Option<BTreeSet<u64>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::second_opinion;
 
-    fn one(number: u64, reads: &[(u64, &[u64])], appends: &[u64]) -> Committed {
+    fn one(number: u64, reads: &[(u64, &[u64])], appends: &[u64]) -> Done {
         let reads = reads.iter().map(|(key, found)| (*key, found.to_vec())).collect();
-        Committed { number, reads, appends: appends.iter().copied().collect() }
+        Done { number, reads, appends: appends.iter().copied().collect() }
     }
 
-    fn lists(lists: &[(u64, &[u64])]) -> BTreeMap<u64, Vec<u64>> {
-        lists.iter().map(|(key, numbers)| (*key, numbers.to_vec())).collect()
+    /// What both checkers object to.
+    fn objection(events: &[Event], lists: &[(u64, &[u64])]) -> Option<String> {
+        let lists = lists.iter().map(|(key, numbers)| (*key, numbers.to_vec())).collect();
+        let [mine, other] = [check(events, &lists), second_opinion::check(events, &lists)].map(Result::err);
+        assert_eq!(mine.is_some(), other.is_some(), "{mine:?} {other:?}");
+        mine
     }
 
-    fn objection(committed: &[Committed], ends: &[(u64, &[u64])]) -> Option<String> {
-        check(committed, &BTreeSet::new(), &lists(ends)).err()
+    /// What both object to transactions that ran at the same time and were committed.
+    fn objection_to(committed: &[Done], lists: &[(u64, &[u64])]) -> Option<String> {
+        let began = committed.iter().map(|one| Event::Began(one.number));
+        let ended = committed.iter().map(|one| Event::Ended(one.clone(), Outcome::Committed));
+        objection(&began.chain(ended).collect::<Vec<_>>(), lists)
     }
 
     #[test]
     fn what_has_an_order_passes() {
         let all =
             [one(1, &[(7, &[])], &[7]), one(2, &[(7, &[1]), (8, &[])], &[8]), one(3, &[(8, &[2])], &[7])];
-        assert_eq!(objection(&all, &[(7, &[1, 3]), (8, &[2])]), None);
+        assert_eq!(objection_to(&all, &[(7, &[1, 3]), (8, &[2])]), None);
     }
 
     #[test]
     fn each_anomaly_is_found() {
         let lost = [one(1, &[(7, &[])], &[7]), one(2, &[(7, &[])], &[7])];
-        assert!(objection(&lost, &[(7, &[1, 2])]).unwrap().starts_with("no order"), "lost update");
+        assert!(objection_to(&lost, &[(7, &[1, 2])]).unwrap().starts_with("no order"), "lost update");
         let skew = [one(1, &[(7, &[]), (8, &[])], &[7]), one(2, &[(7, &[]), (8, &[])], &[8])];
-        assert!(objection(&skew, &[(7, &[1]), (8, &[2])]).unwrap().starts_with("no order"), "write skew");
+        assert!(objection_to(&skew, &[(7, &[1]), (8, &[2])]).unwrap().starts_with("no order"), "write skew");
         let half = [one(1, &[], &[7, 8]), one(2, &[(7, &[1]), (8, &[])], &[9])];
-        assert!(objection(&half, &[(7, &[1]), (8, &[1]), (9, &[2])]).unwrap().starts_with("no order"));
-        assert!(objection(&[one(1, &[], &[7])], &[(7, &[])]).unwrap().contains("lacks it"), "lost");
-        assert!(objection(&[], &[(7, &[1])]).unwrap().contains("not committed"), "aborted");
-        assert!(objection(&[one(1, &[(7, &[5])], &[])], &[]).unwrap().contains("read"), "dirty read");
+        assert!(objection_to(&half, &[(7, &[1]), (8, &[1]), (9, &[2])]).unwrap().starts_with("no order"));
+        assert!(objection_to(&[one(1, &[], &[7])], &[(7, &[])]).unwrap().contains("lacks it"), "lost");
+    }
+
+    #[test]
+    fn what_had_a_conflict_must_not_be_there_and_what_is_unknown_may() {
+        let writer = one(1, &[(7, &[])], &[7]);
+        let reader = [Event::Began(2), Event::Ended(one(2, &[(7, &[1])], &[8]), Outcome::Committed)];
+        let objection = |outcome, lists: &[(u64, &[u64])]| {
+            let events = [[Event::Began(1), Event::Ended(writer.clone(), outcome)], reader.clone()].concat();
+            objection(&events, lists)
+        };
+        let both: [(u64, &[u64]); 2] = [(7, &[1]), (8, &[2])];
+        assert!(objection(Outcome::Conflict, &both).unwrap().contains("not committed"));
+        assert!(objection(Outcome::Conflict, &both[1..]).unwrap().contains("read"), "dirty read");
+        assert_eq!((objection(Outcome::Unknown, &both), objection(Outcome::Committed, &both)), (None, None));
     }
 }

@@ -20,6 +20,8 @@ mod plants;
 mod power;
 mod record;
 mod schedules;
+#[cfg(any(test, sidebloom_schedules))]
+mod second_opinion;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 

@@ -130,7 +130,7 @@ fn no_key_is_new_again_after_the_service_was_killed() {
         let url = service.url.clone();
         thread::scope(|scope| {
             let clients: Vec<_> = (0..CLIENTS).map(|_| scope.spawn(|| ask_for_all(&url, &told))).collect();
-            let enough = kill * KEYS / (KILLS + 1);
+            let enough = kill * KEYS / (2 * KILLS);
             while told.lock().unwrap().new.len() < enough
                 && !clients.iter().all(|client| client.is_finished())
             {

@@ -5,6 +5,7 @@ use super::snapshots;
 use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, transact, write};
 use super::transactions::Histories;
 use crate::harness::{Args, Counts, Harness};
+use crate::history::Outcome;
 use crate::support::{Contents, Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, contents, tiny_on};
 use shuttle::rand::{Rng as _, thread_rng};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, RoundRobinScheduler, Scheduler};
@@ -198,7 +199,7 @@ fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 4]
         check_closed(&tiny_on(&image), &shared, &least, "after a crash", false);
     }
     let [created, removed] = files;
-    [created, removed, shared.histories.commits(), shared.histories.conflicts.load(Relaxed)]
+    [created, removed, shared.histories.count(Outcome::Committed), shared.histories.count(Outcome::Conflict)]
 }
 
 fn plan_fault(rng: &mut Rng) -> Fault {

@@ -1,7 +1,8 @@
-//! Transactions and conditional writes of a schedule, in keys of their own: lists, of which `history.rs` says
-//! whether some order explains them.
+//! Transactions and conditional writes of a schedule, in keys of their own: lists, of which `history.rs` and
+//! `second_opinion.rs` say whether some order explains them.
 
-use crate::history::{Committed, appended, check, parse};
+use crate::history::{self, Done, Event, Outcome, appended, parse};
+use crate::second_opinion;
 use crate::support::{Contents, Rng};
 use sidebloom::{Db, Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,10 +18,7 @@ const PREFIX: &str = "key01list";
 #[derive(Debug, Default)]
 pub struct Histories {
     last: AtomicU64,
-    committed: Mutex<Vec<Committed>>,
-    /// Those whose commit failed for another reason than a conflict.
-    unknown: Mutex<BTreeSet<u64>>,
-    pub conflicts: AtomicU64,
+    events: Mutex<Vec<Event>>,
 }
 
 fn key(list: u64) -> String {
@@ -35,55 +33,62 @@ impl Histories {
             .map(|list| (list, parse(found.get(key(list).as_bytes()).map(Vec::as_slice))))
             .filter(|(_, numbers)| !numbers.is_empty())
             .collect();
-        let (committed, unknown) = (self.committed.lock().unwrap(), self.unknown.lock().unwrap());
-        check(&committed, &unknown, &lists).unwrap_or_else(|error| panic!("{what}: {error}"));
+        let events = self.events.lock().unwrap();
+        let checked = history::check(&events, &lists).and_then(|()| second_opinion::check(&events, &lists));
+        checked.unwrap_or_else(|error| panic!("{what}: {error}"));
     }
 
-    /// How many were committed.
-    pub fn commits(&self) -> u64 {
-        self.committed.lock().unwrap().len() as u64
+    /// How many transactions had this outcome.
+    pub fn count(&self, outcome: Outcome) -> u64 {
+        let has = |event: &&Event| matches!(event, Event::Ended(_, its) if *its == outcome);
+        self.events.lock().unwrap().iter().filter(has).count() as u64
+    }
+
+    fn note(&self, event: Event) {
+        self.events.lock().unwrap().push(event);
     }
 
     /// A transaction, or a conditional write.
     pub fn attempt(&self, db: &Db, rng: &mut Rng) -> Result<()> {
         let number = self.last.fetch_add(1, SeqCst) + 1;
-        let mut done = Committed { number, reads: Vec::new(), appends: BTreeSet::new() };
-        let outcome = match rng.below(8) {
-            0 => self.update(db, &mut done, rng.below(LISTS)),
-            1 => self.insert_new(db, &mut done, rng.below(LISTS)),
+        self.note(Event::Began(number));
+        let mut done = Done { number, reads: Vec::new(), appends: BTreeSet::new() };
+        let result = match rng.below(8) {
+            0 => update(db, &mut done, rng.below(LISTS)),
+            1 => insert_new(db, &mut done, rng.below(LISTS)),
             _ => transaction(db, &mut done, rng),
         };
-        match outcome {
-            Ok(()) => self.committed.lock().unwrap().push(done),
-            Err(Error::Conflict { .. }) => _ = self.conflicts.fetch_add(1, SeqCst),
-            Err(error) => {
-                self.unknown.lock().unwrap().insert(number);
-                return Err(error);
-            }
-        }
-        Ok(())
-    }
-
-    fn update(&self, db: &Db, done: &mut Committed, list: u64) -> Result<()> {
-        db.update(key(list), |before| {
-            done.reads = vec![(list, parse(before))];
-            Some(appended(&parse(before), done.number))
-        })?;
-        done.appends.insert(list);
-        Ok(())
-    }
-
-    fn insert_new(&self, db: &Db, done: &mut Committed, list: u64) -> Result<()> {
-        if db.insert_new(key(list), appended(&[], done.number))? {
-            done.reads.push((list, Vec::new()));
-            done.appends.insert(list);
-        }
-        Ok(())
+        let (outcome, result) = match result {
+            Ok(()) => (Outcome::Committed, Ok(())),
+            Err(Error::Conflict { .. }) => (Outcome::Conflict, Ok(())),
+            Err(error) => (Outcome::Unknown, Err(error)),
+        };
+        self.note(Event::Ended(done, outcome));
+        result
     }
 }
 
+fn update(db: &Db, done: &mut Done, list: u64) -> Result<()> {
+    done.appends.insert(list);
+    db.update(key(list), |before| {
+        done.reads = vec![(list, parse(before))];
+        Some(appended(&parse(before), done.number))
+    })?;
+    Ok(())
+}
+
+fn insert_new(db: &Db, done: &mut Done, list: u64) -> Result<()> {
+    done.appends.insert(list);
+    if db.insert_new(key(list), appended(&[], done.number))? {
+        done.reads.push((list, Vec::new()));
+    } else {
+        done.appends.clear();
+    }
+    Ok(())
+}
+
 /// Reads some lists, alone or in a walk, and appends to some.
-fn transaction(db: &Db, done: &mut Committed, rng: &mut Rng) -> Result<()> {
+fn transaction(db: &Db, done: &mut Done, rng: &mut Rng) -> Result<()> {
     let tx = db.transaction();
     let mut lists: BTreeMap<u64, Vec<u64>> = BTreeMap::new();
     if rng.percent(30) {

@@ -239,9 +239,9 @@ fn a_commit_that_others_overtake_each_time_makes_them_wait() {
             if kind == OpKind::Read && std::thread::current().id() == mine {
                 let number = asks.fetch_add(1, Ordering::SeqCst) + 1;
                 let begun = Instant::now();
-                while is_written.load(Ordering::SeqCst) < number
-                    && begun.elapsed() < Duration::from_millis(300)
-                {
+                // The first six attempts read beside others, and each reads a block or more.
+                let at_most = Duration::from_millis(if number <= 6 { 10_000 } else { 300 });
+                while is_written.load(Ordering::SeqCst) < number && begun.elapsed() < at_most {
                     std::thread::sleep(Duration::from_millis(1));
                 }
             }
