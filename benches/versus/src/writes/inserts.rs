@@ -31,7 +31,7 @@ impl Comparison {
         plan: InsertPlan,
     ) -> Result<Option<PassResult>> {
         let directory = self.directory(kind);
-        let (store, is_rejected) = if workload == Workload::InsertCold {
+        let (store, is_rejected) = if workload.is_cold() {
             self.open_cold(kind, round)?
         } else {
             (self.open_warm(kind, plan.seed)?, false)

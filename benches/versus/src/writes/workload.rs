@@ -33,7 +33,7 @@ pub enum Workload {
 }
 
 impl Workload {
-    /// All of them, in their order within a round.
+    /// All of them. The cold ones have rounds of their own, which come first.
     pub const ALL: [Workload; 9] = [
         Workload::Put,
         Workload::InsertNew,
@@ -64,6 +64,11 @@ impl Workload {
     /// Whether it makes transactions.
     pub fn is_transactional(self) -> bool {
         matches!(self, Workload::Uniform1 | Workload::Uniform8 | Workload::Zipf1 | Workload::Zipf8)
+    }
+
+    /// Whether the store's files are out of the page cache.
+    pub fn is_cold(self) -> bool {
+        self == Workload::InsertCold
     }
 
     /// Its threads.
