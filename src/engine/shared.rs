@@ -34,7 +34,7 @@ pub(crate) struct CurrentView {
 }
 
 /// A moment from which a writer reads, before it writes on the condition that nothing has changed since.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Seen {
     /// The newest sequence number visible then. What is read later is at least as new.
     pub seq: Seq,

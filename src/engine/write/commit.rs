@@ -156,9 +156,15 @@ impl Writer {
     /// Empties the batches whose conditions may no longer hold.
     #[cold]
     fn check_conditions(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) {
-        let epoch = self.shared.epoch();
-        log.recent.keep(self.keeps_recent(), Seen { seq: log.next_seq - 1, epoch });
-        clear_stale(group, log, epoch, &self.shared.storage.header.hasher);
+        let now = Seen { seq: log.next_seq - 1, epoch: self.shared.epoch() };
+        let is_wanted = self.keeps_recent();
+        if is_wanted != log.recent.is_kept() {
+            log.recent.keep(is_wanted, now);
+        }
+        // Mostly, a batch is alone, and nobody has written since.
+        if !matches!(group, [EncodedBatch { condition: Some(condition), .. }] if condition.seen == now) {
+            clear_stale(group, log, now.epoch, &self.shared.storage.header.hasher);
+        }
     }
 
     /// The log that accepts writes. The first call starts it.

@@ -24,8 +24,6 @@ pub(super) fn clear_stale(group: &mut [EncodedBatch], log: &ActiveLog, epoch: u6
             let may_be_newer = |key: &[u8]| newest.is_after(key, since) || earlier.may_change(key);
             let is_older = condition.seen.epoch != epoch;
             let is_stale = match &condition.reads {
-                // Mostly: nobody has written since.
-                _ if !is_older && since + 1 == log.next_seq && earlier.is_empty() => false,
                 Reads::OwnKeys => {
                     is_older || wal::ops(batch.payload.clone()).any(|op| may_be_newer(op.key()))
                 }
@@ -72,10 +70,6 @@ struct Earlier<'a> {
 }
 
 impl Earlier<'_> {
-    fn is_empty(&self) -> bool {
-        self.payloads.is_empty()
-    }
-
     fn add(&mut self, payload: &Bytes) {
         for op in wal::ops(payload.clone()) {
             if op.kind == OpKind::DeleteRange {
