@@ -3,7 +3,7 @@
 use super::compaction::{Compaction, CompactionKind};
 use super::pick::pick_level0;
 use super::reservation::Reservation;
-use crate::engine::filters::plan::LevelSizes;
+use crate::engine::filters::level_sizes::LevelSizes;
 use crate::engine::open::open_writable;
 use crate::error::Error;
 use crate::filter::PrefixSet;
@@ -332,7 +332,7 @@ fn a_move_leaves_a_segment_in_quarantine_that_went_there_meanwhile() {
     std::fs::write(&file, bytes).unwrap();
     assert!(engine.publisher.quarantine(&Error::corruption(&file, 0, "a flipped bit")));
     let plan = FilterPolicy::default().plan(&LevelSizes::of(&live, [], &PrefixSet::default())).unwrap();
-    engine.filters.retune(&segment.meta, plan.choose(1, segment.meta.id)).unwrap(); // It is not even read.
+    engine.filters.retune(&segment.meta, plan.filter_for(&segment.meta)).unwrap(); // It is not even read.
     engine.compactor.compact_one(&planned).unwrap();
     assert_eq!(db.stats().segments_quarantined, 1);
     assert!(engine.shared.live().levels()[2].segments().len() == 0);

@@ -8,7 +8,7 @@ use super::compaction::{Compaction, CompactionKind};
 use super::output_segments::CompactionOutput;
 use super::pick::pick_level0;
 use crate::direction::Direction;
-use crate::engine::filters::plan::LevelSizes;
+use crate::engine::filters::level_sizes::LevelSizes;
 use crate::engine::publish::LiveSetChange;
 use crate::engine::storage::segment_builder::UnpublishedSegments;
 use crate::engine::verify::check_whole;

@@ -1,7 +1,7 @@
 //! Keeps a trustworthy filter for each segment: verifies filters, and rebuilds missing or damaged ones (I2).
 
 use super::FilterKeeper;
-use super::plan::LevelSizes;
+use super::level_sizes::LevelSizes;
 use crate::direction::Direction;
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::tasks::queue::Queue;

@@ -2,6 +2,7 @@
 //! unusable (I2), retuned on request and while the store is idle (I3).
 
 mod check;
+pub(crate) mod level_sizes;
 pub(crate) mod plan;
 mod rebuild;
 mod retune;

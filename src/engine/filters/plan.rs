@@ -8,11 +8,13 @@
 //! 1. Take the lower convex hull of the available filters in (bits per key, FPR). A mix of two filters on the
 //!    hull beats any filter above it.
 //! 2. Give every level the smallest filter. For every level, list the steps up the hull: a step lowers Σ FPR
-//!    by runs × (FPR − FPR′) and costs keys × (bits′ − bits).
+//!    by runs × (FPR − FPR′) and costs keys × (bits′ − bits). In level 0, each segment is a run, and their
+//!    sizes differ; runs within one power of two count as a level of their own.
 //! 3. Take the steps in order of falling gain per bit until the objective is met. The last step applies to a
 //!    fraction of the level's segments, so the average lies between two widths.
 
-use crate::filter::{FilterSpec, LINE_BITS, PrefixSet, Width, sizing};
+use super::level_sizes::{LevelSizes, class_keys, class_of, with_prefixes};
+use crate::filter::{FilterSpec, LINE_BITS, Width, sizing};
 use crate::id::FileId;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::{LEVELS, SegmentMeta};
@@ -24,7 +26,7 @@ use std::sync::{Arc, OnceLock};
 impl FilterPolicy {
     /// The filters for a store with levels of these sizes; `None` if filters are off.
     pub(crate) fn plan(&self, sizes: &LevelSizes) -> Option<FilterPlan> {
-        let keys: f64 = sizes.levels.iter().map(|level| level.keys as f64).sum();
+        let keys: f64 = sizes.levels.iter().chain(&sizes.level0).map(|of| of.keys as f64).sum();
         match self.objective() {
             Objective::Off => None,
             Objective::BlockedBloom(bits_per_key) => {
@@ -86,112 +88,42 @@ fn hull() -> &'static [(FilterChoice, FilterChoice)] {
     })
 }
 
-/// The number of filter members (keys, and distinct prefixes in each segment) and of runs in each level.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct LevelSizes {
-    levels: [LevelSize; LEVELS],
-    /// Prefixes per key, if a filter has shown it.
-    prefixes_per_key: f64,
-}
-
-#[derive(Debug, Clone, Copy, Default)]
-struct LevelSize {
-    /// Prefixes included.
-    keys: u64,
-    runs: u32,
-}
-
 impl LevelSizes {
-    /// The live set's sizes without the segments in `leaving`, whose filters have or will get these prefixes.
-    pub fn of<'a>(
-        live: &LiveSet,
-        leaving: impl IntoIterator<Item = &'a LiveSegment>,
-        prefixes: &PrefixSet,
-    ) -> Self {
-        let known = |s: &LiveSegment| known_members(s, prefixes);
-        if prefixes.is_empty() {
-            let mut sizes = LevelSizes::default();
-            for ((number, level), of) in live.levels().iter().enumerate().zip(&mut sizes.levels) {
-                let runs_max = if number == 0 { usize::MAX } else { 1 };
-                (of.keys, of.runs) = (level.entries(), level.segments().len().min(runs_max) as u32);
-            }
-            return sizes.without(leaving, |s| s.meta.entries);
-        }
-        assert_unlocked();
-        let (keys, members) = live
-            .segments()
-            .filter_map(|s| Some((s.meta.entries, known(s)?)))
-            .fold((0u64, 0u64), |sum, (keys, members)| {
-                (sum.0.saturating_add(keys), sum.1.saturating_add(members))
-            });
-        let prefixes_per_key =
-            if keys == 0 { 0.0 } else { members.saturating_sub(keys) as f64 / keys as f64 };
-        let mut sizes = LevelSizes { prefixes_per_key, ..LevelSizes::default() };
-        let empty = sizes;
-        let members = |s: &LiveSegment| known(s).unwrap_or_else(|| empty.estimate(s.meta.entries));
-        live.segments().for_each(|s| s.level().into_iter().for_each(|level| sizes.add(level, members(s))));
-        sizes.without(leaving, members)
-    }
-
-    /// The sizes without some segments.
-    fn without<'a>(
-        mut self,
-        leaving: impl IntoIterator<Item = &'a LiveSegment>,
-        members: impl Fn(&LiveSegment) -> u64,
-    ) -> Self {
-        for segment in leaving {
-            let number = segment.level();
-            if let Some(level) = number.and_then(|number| self.levels.get_mut(usize::from(number))) {
-                level.keys = level.keys.saturating_sub(members(segment));
-                let left = if number == Some(0) { level.runs.saturating_sub(1) } else { level.runs };
-                level.runs = if level.keys == 0 { 0 } else { left };
-            }
-        }
-        self
-    }
-
-    /// How many members the filter of this many keys may have.
-    fn estimate(&self, keys: u64) -> u64 {
-        keys.saturating_add((keys as f64 * self.prefixes_per_key) as u64)
-    }
-
-    /// Adds keys, and the prefixes that they may have, to a level.
-    pub fn add_entries(&mut self, level: u8, keys: u64) {
-        self.add(level, self.estimate(keys));
-    }
-
-    /// Adds members to a level: as one more run in level 0, or to the only run of any other level.
-    fn add(&mut self, level: u8, keys: u64) {
-        if let Some(of) = self.levels.get_mut(usize::from(level)) {
-            of.keys = of.keys.saturating_add(keys);
-            of.runs = if level == 0 { of.runs + 1 } else { 1 };
-        }
-    }
-
     /// Steps 2 and 3: spends at most `budget_bits`, and stops once Σ FPR is at most `rate`.
     fn allocate(&self, budget_bits: f64, rate: f64) -> FilterPlan {
         let smallest = smallest();
-        let mut bits: f64 = self.levels.iter().map(|level| level.keys as f64 * smallest.bits).sum();
-        let mut sum_fpr: f64 = self.levels.iter().map(|level| f64::from(level.runs) * smallest.fpr).sum();
+        let levels = self.levels.iter().enumerate().map(|(number, of)| (Some(number), of.keys as f64, of));
+        let level0 = self.level0.iter().zip(0..).map(|(of, class)| (None, class_keys(class), of));
+        let sizes: Vec<_> = levels.chain(level0).filter(|(_, _, of)| of.keys > 0).collect();
+        let mut bits: f64 = sizes.iter().map(|(_, _, of)| of.keys as f64 * smallest.bits).sum();
+        let mut sum_fpr: f64 = sizes.iter().map(|(_, _, of)| f64::from(of.runs) * smallest.fpr).sum();
         let mut plan = FilterPlan::uniform(smallest.spec, sum_fpr);
+        (plan.level0, plan.prefixes_per_key) = (Some(Price::HIGHEST), self.prefixes_per_key);
         let mut steps = Vec::new();
-        for (number, level) in self.levels.iter().enumerate().filter(|(_, level)| level.keys > 0) {
+        for (number, keys, of) in sizes {
             for (from, to) in hull() {
-                let cost = level.keys as f64 * (to.bits - from.bits);
-                let gain = f64::from(level.runs) * (from.fpr - to.fpr);
+                let cost = of.keys as f64 * (to.bits - from.bits);
+                let gain = f64::from(of.runs) * (from.fpr - to.fpr);
                 let mix = FilterMix { low: from.spec, high: to.spec, high_fraction: 1.0 };
-                steps.push((gain / cost, number, cost, gain, mix));
+                steps.push((gain_per_bit(keys, from, to), number, cost, gain, mix));
             }
         }
         steps.sort_by(|a, b| b.0.total_cmp(&a.0));
-        for (_, level, cost, gain, step) in steps {
+        for equal in steps.chunk_by(|a, b| a.0 == b.0) {
+            let (cost, gain) =
+                equal.iter().fold((0.0, 0.0), |(cost, gain), step| (cost + step.2, gain + step.3));
             let high_fraction = ((budget_bits - bits) / cost).min((sum_fpr - rate) / gain).clamp(0.0, 1.0);
             if high_fraction == 0.0 {
                 break; // An empty step would replace the level's previous one.
             }
             bits += cost * high_fraction;
             sum_fpr -= gain * high_fraction;
-            plan.levels[level] = FilterMix { high_fraction, ..step };
+            for (gain_per_bit, level, _, _, step) in equal {
+                match level {
+                    Some(level) => plan.levels[*level] = FilterMix { high_fraction, ..*step },
+                    None => plan.level0 = Some(Price { gain_per_bit: *gain_per_bit, high_fraction }),
+                }
+            }
             if high_fraction < 1.0 {
                 break;
             }
@@ -201,20 +133,18 @@ impl LevelSizes {
     }
 }
 
-/// How many members the filter of a segment has, or would have with these prefixes. `None` if its filter has
-/// others or was not read.
-fn known_members(segment: &LiveSegment, prefixes: &PrefixSet) -> Option<u64> {
-    if prefixes.is_empty() {
-        Some(segment.meta.entries)
-    } else {
-        segment.sidecar.as_ref()?.known_facts().filter(|f| f.prefixes() == prefixes).map(Facts::keys)
-    }
+/// How much a step lowers the false-positive rate of a run of this many keys, for each bit.
+fn gain_per_bit(keys: f64, from: &FilterChoice, to: &FilterChoice) -> f64 {
+    (from.fpr - to.fpr) / (keys * (to.bits - from.bits))
 }
 
 /// The filters of each level, as [`FilterPolicy::plan`] chose them.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct FilterPlan {
     levels: [FilterMix; LEVELS],
+    /// What chooses in level 0, if its runs may get different filters.
+    level0: Option<Price>,
+    prefixes_per_key: f64,
     /// The Σ FPR that results.
     sum_fpr: f64,
 }
@@ -227,6 +157,34 @@ struct FilterMix {
     high_fraction: f64,
 }
 
+/// A run of level 0 takes the steps that gain more per bit, and this fraction of the runs those that gain
+/// just as much.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Price {
+    gain_per_bit: f64,
+    high_fraction: f64,
+}
+
+impl Price {
+    /// Nothing gains more.
+    const HIGHEST: Price = Price { gain_per_bit: f64::INFINITY, high_fraction: 0.0 };
+
+    fn mix_for(&self, keys: u64) -> FilterMix {
+        let keys = class_keys(class_of(keys));
+        let lowest = smallest().spec;
+        let mut mix = FilterMix { low: lowest, high: lowest, high_fraction: 0.0 };
+        for (from, to) in hull() {
+            let gain = gain_per_bit(keys, from, to);
+            if gain < self.gain_per_bit {
+                break;
+            }
+            let high_fraction = if gain > self.gain_per_bit { 1.0 } else { self.high_fraction };
+            mix = FilterMix { low: from.spec, high: to.spec, high_fraction };
+        }
+        mix
+    }
+}
+
 /// New sidecars are worth their cost when Σ FPR deviates from the plan by more than this fraction.
 const TOLERANCE: f64 = 0.05;
 /// About how many times all segments are scanned before the last of them has its new filter.
@@ -235,7 +193,7 @@ const LOOKS_MAX: usize = 64;
 impl FilterPlan {
     fn uniform(spec: FilterSpec, sum_fpr: f64) -> Self {
         let mix = FilterMix { low: spec, high: spec, high_fraction: 0.0 };
-        FilterPlan { levels: [mix; LEVELS], sum_fpr }
+        FilterPlan { levels: [mix; LEVELS], level0: None, prefixes_per_key: 0.0, sum_fpr }
     }
 
     /// Segments whose filters should be replaced, among those that `may_change`, worst first. A filter is
@@ -273,18 +231,25 @@ impl FilterPlan {
         segment.verified_facts().is_none_or(is_chosen)
     }
 
-    /// The filter of a segment. A quarantined segment gets that of the level that it left.
+    /// The filter of a segment. A quarantined segment gets that of the level that it left. Multiples of the
+    /// golden ratio spread any sequence of file numbers evenly over the unit interval.
     pub fn filter_for(&self, meta: &SegmentMeta) -> FilterSpec {
-        self.choose(meta.place.last_level(), meta.id)
+        self.choose(meta.place.last_level(), meta.entries, meta.id)
     }
 
-    /// The filter of a segment of a level. Multiples of the golden ratio spread any sequence of file numbers
-    /// evenly over the unit interval.
-    pub fn choose(&self, level: u8, id: FileId) -> FilterSpec {
+    fn choose(&self, level: u8, entries: u64, id: FileId) -> FilterSpec {
         const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-        let mix = self.levels.get(usize::from(level)).unwrap_or(&self.levels[LEVELS - 1]);
+        let mix = self.mix(level, with_prefixes(entries, self.prefixes_per_key));
         let position = id.0.wrapping_mul(GOLDEN) as f64 / 2f64.powi(64);
         if position < mix.high_fraction { mix.high } else { mix.low }
+    }
+
+    /// The filters of a level's segments with this many members.
+    fn mix(&self, level: u8, keys: u64) -> FilterMix {
+        match &self.level0 {
+            Some(price) if level == 0 => price.mix_for(keys),
+            _ => *self.levels.get(usize::from(level)).unwrap_or(&self.levels[LEVELS - 1]),
+        }
     }
 }
 
@@ -295,7 +260,10 @@ mod tests {
 
     fn sizes(levels: &[(u64, u32)]) -> LevelSizes {
         let mut sizes = LevelSizes::default();
-        sizes.levels.iter_mut().zip(levels).for_each(|(to, &(keys, runs))| *to = LevelSize { keys, runs });
+        for (number, &(keys, runs)) in (0..).zip(levels) {
+            let runs = if number == 0 { runs } else { 1 };
+            (0..runs).for_each(|_| sizes.add(number, keys / u64::from(runs)));
+        }
         sizes
     }
 
@@ -308,7 +276,9 @@ mod tests {
     /// Average bits per key and Σ FPR of a plan.
     fn cost_and_fpr(plan: &FilterPlan, sizes: &LevelSizes) -> (f64, f64) {
         let (mut bits, mut keys, mut sum) = (0.0, 0.0, 0.0);
-        for (mix, level) in plan.levels.iter().zip(&sizes.levels) {
+        let levels = sizes.levels.iter().zip(0..).map(|(of, number)| (plan.mix(number, 0), of));
+        let level0 = sizes.level0.iter().zip(0..).map(|(of, class)| (plan.mix(0, 1 << class), of));
+        for (mix, level) in levels.chain(level0).filter(|(_, of)| of.keys > 0) {
             let ((low_bits, low_fpr), (high_bits, high_fpr)) = (cost_of(mix.low), cost_of(mix.high));
             bits += level.keys as f64 * (low_bits + mix.high_fraction * (high_bits - low_bits));
             sum += f64::from(level.runs) * (low_fpr + mix.high_fraction * (high_fpr - low_fpr));
@@ -327,7 +297,7 @@ mod tests {
     fn small_upper_levels_get_the_wider_filters() {
         let sizes = sizes(&[(100_000, 1), (1_000_000, 1), (10_000_000, 1)]);
         let plan = FilterPolicy::bits_per_key(10.0).plan(&sizes).unwrap();
-        let bits: Vec<f64> = plan.levels[..3].iter().map(|mix| cost_of(mix.low).0).collect();
+        let bits = [(0, 100_000), (1, 0), (2, 0)].map(|(level, keys)| cost_of(plan.mix(level, keys).low).0);
         assert!(bits[0] > bits[1] && bits[1] > bits[2], "{bits:?}");
         let (average, sum) = cost_and_fpr(&plan, &sizes);
         assert!((average - 10.0).abs() < 1e-9, "{average}");
@@ -336,11 +306,26 @@ mod tests {
     }
 
     #[test]
+    fn of_the_runs_in_level_0_small_ones_get_the_wider_filters() {
+        let mut sizes = sizes(&[(1_700_000, 1), (8_300_000, 1)]);
+        (0..3).for_each(|_| sizes.add(0, 250_000));
+        let plan = FilterPolicy::default().plan(&sizes).unwrap();
+        let runs = [(0, 250_000), (0, 1_700_000), (1, 0)];
+        let bits = runs.map(|(level, keys)| cost_of(plan.choose(level, keys, FileId(1))).0);
+        assert!(bits[0] > bits[1] && bits[1] > bits[2], "{bits:?}");
+        let (average, sum) = cost_and_fpr(&plan, &sizes);
+        assert!((average - 10.0).abs() < 1e-6, "{average}");
+        let alike = self::sizes(&[(2_450_000, 4), (8_300_000, 1)]);
+        let (_, of_alike) = cost_and_fpr(&FilterPolicy::default().plan(&alike).unwrap(), &alike);
+        assert!(sum < 0.97 * of_alike, "Σ FPR {sum}, with one filter for all of level 0 {of_alike}");
+    }
+
+    #[test]
     fn a_plan_gives_its_fraction_of_segments_the_larger_filter() {
         let one = sizes(&[(1, 1)]);
         for bits in [3.1, 8.0, 9.5, 12.25] {
             let plan = FilterPolicy::bits_per_key(bits).plan(&one).unwrap();
-            let total: f64 = (500..1500).map(|id| cost_of(plan.choose(0, FileId(id))).0).sum();
+            let total: f64 = (500..1500).map(|id| cost_of(plan.choose(0, 1, FileId(id))).0).sum();
             assert!((total / 1000.0 - bits).abs() < 0.05, "{bits}: {total}");
         }
     }

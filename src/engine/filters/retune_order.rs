@@ -41,7 +41,7 @@ impl Retunes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::filters::plan::LevelSizes;
+    use crate::engine::filters::level_sizes::LevelSizes;
     use crate::filter::PrefixSet;
     use crate::manifest::{Place, Quarantine};
     use crate::support::fast_dir;

@@ -1,9 +1,9 @@
 //! Builds a segment and its sidecar for flush, compaction, recovery and bulk loading.
 
 use super::Storage;
-use crate::engine::filters::plan::{FilterPlan, LevelSizes};
+use crate::engine::filters::level_sizes::LevelSizes;
+use crate::engine::filters::plan::FilterPlan;
 use crate::error::Result;
-use crate::filter::FilterSpec;
 use crate::id::{FileId, FileKind};
 use crate::key::{EntryKind, Seq};
 use crate::live::{LiveSegment, LiveSet};
@@ -63,7 +63,7 @@ pub(crate) struct SegmentBuilder<'a> {
     storage: &'a Storage,
     unfinished: UnfinishedSegment<'a>,
     level: u8,
-    filter: Option<FilterSpec>,
+    plan: Option<FilterPlan>,
     writer: SegmentWriter,
     members: Members,
     ranges: RangeTombstones,
@@ -96,9 +96,8 @@ impl<'a> SegmentBuilder<'a> {
         let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
         // Only now: an earlier file of that name is somebody else's.
         let unfinished = UnfinishedSegment { storage, id, kind };
-        let filter = plan.map(|plan| plan.choose(level, id));
-        let (members, ranges) = (storage.members(), RangeTombstones::default());
-        Ok(SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges })
+        let (plan, members, ranges) = (plan.copied(), storage.members(), RangeTombstones::default());
+        Ok(SegmentBuilder { storage, unfinished, level, plan, writer, members, ranges })
     }
 
     /// Counts range tombstones that begin before the next entry. Others count as after the last entry.
@@ -108,7 +107,7 @@ impl<'a> SegmentBuilder<'a> {
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         let hash = self.writer.append(key, seq, kind, value)?;
-        if self.filter.is_some() {
+        if self.plan.is_some() {
             self.members.add(key, hash);
         }
         Ok(())
@@ -161,10 +160,10 @@ impl<'a> SegmentBuilder<'a> {
         summary: impl FnOnce(&T) -> SegmentSummary,
         file: impl FnOnce(Arc<OpenFiles>, FileId, u64) -> SegmentFile,
     ) -> Result<(LiveSegment, T)> {
-        let SegmentBuilder { storage, unfinished, level, filter, writer, members, ranges } = self;
+        let SegmentBuilder { storage, unfinished, level, plan, writer, members, ranges } = self;
         let finished = finish(writer)?;
         let meta = SegmentMeta { place: Place::Level(level), summary: summary(&finished) };
-        let sidecar = filter.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
+        let sidecar = plan.and_then(|plan| storage.try_sidecar(&meta, &members, plan.filter_for(&meta)));
         let file = file(Arc::clone(&storage.files), unfinished.id, meta.digest);
         file.keep_ranges(ranges);
         std::mem::forget(unfinished);

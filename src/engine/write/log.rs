@@ -120,7 +120,7 @@ pub(crate) struct EncodedBatch {
     /// Whether the writer asked for a sync.
     pub sync: bool,
     /// If there is one, what must hold for the batch to be committed.
-    pub condition: Option<Box<Condition>>,
+    pub condition: Option<Condition>,
     /// Set when the group is committed.
     pub outcome: Outcome,
 }
@@ -140,7 +140,7 @@ impl EncodedBatch {
 
     /// The batch, to be committed only on this condition.
     pub fn only_if(self, seen: Seen, reads: Reads, attempts: u32) -> Self {
-        EncodedBatch { condition: Some(Box::new(Condition { seen, reads, attempts })), ..self }
+        EncodedBatch { condition: Some(Condition { seen, reads, attempts }), ..self }
     }
 
     /// Leaves nothing to commit, because the condition may no longer hold.

@@ -20,7 +20,7 @@ pub(crate) mod unsorted;
 use self::destination::Placed;
 use self::unnumbered::UnnumberedSegments;
 use crate::engine::backoff::TaskKind;
-use crate::engine::filters::plan::LevelSizes;
+use crate::engine::filters::level_sizes::LevelSizes;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::write::Writer;
