@@ -3,7 +3,6 @@
 use super::reads::TransactionReads;
 use crate::direction::Direction;
 use crate::engine::read::Reader;
-use crate::engine::read::route::KEYS_AHEAD;
 use crate::engine::read::view::View;
 use crate::engine::shared::Seen;
 use crate::engine::write::condition::{KeySpan, ReadSet};
@@ -39,7 +38,8 @@ impl<'a> Comparison<'a> {
     /// Fails with [`Error::Conflict`] if a key that was read has another version now, or a range has other
     /// rows. What was read equals what the earlier moment has.
     pub fn check(&self, reads: &TransactionReads, set: &ReadSet) -> Result<()> {
-        for suspects in self.suspects(reads).chunks(KEYS_AT_ONCE) {
+        let suspects: Vec<_> = reads.versions().filter(|(key, _)| self.may_differ(key)).collect();
+        for suspects in suspects.chunks(KEYS_AT_ONCE) {
             let keys: Vec<&[u8]> = suspects.iter().map(|(key, _)| *key).collect();
             let mut versions = Vec::with_capacity(keys.len());
             let (view, seq) = self.now;
@@ -53,23 +53,10 @@ impl<'a> Comparison<'a> {
         set.ranges.iter().try_for_each(|range| self.check_range(range))
     }
 
-    /// The keys that something newer may have changed, from memory alone.
-    fn suspects<'r>(&self, reads: &'r TransactionReads) -> Vec<(&'r [u8], Option<Seq>)> {
-        let Some(newer) = &self.newer else { return reads.versions().collect() };
-        let hashed = |(key, version)| (key, self.reader.hash(key), version);
-        let keys: Vec<_> = reads.versions().map(hashed).collect();
-        let mut suspects = Vec::new();
-        for keys in keys.chunks(KEYS_AHEAD) {
-            newer
-                .iter()
-                .for_each(|table| keys.iter().for_each(|(_, hash, _)| table.filter().prefetch(*hash)));
-            let may_differ = keys.iter().filter(|(key, hash, _)| self.may_differ(newer, key, *hash));
-            suspects.extend(may_differ.map(|(key, _, version)| (*key, *version)));
-        }
-        suspects
-    }
-
-    fn may_differ(&self, newer: &[&Arc<Memtable>], key: &[u8], hash: u64) -> bool {
+    /// Whether something newer may have changed a key, from memory alone.
+    fn may_differ(&self, key: &[u8]) -> bool {
+        let Some(newer) = &self.newer else { return true };
+        let hash = self.reader.hash(key);
         newer.iter().any(|table| {
             table.get(key, hash, self.now.1).is_some_and(|entry| entry.seq > self.before.1)
                 || table.has_ranges() && table.ranges().seq_at(key, self.now.1) > self.before.1
