@@ -157,10 +157,7 @@ impl Writer {
     #[cold]
     fn check_conditions(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) {
         let now = Seen { seq: log.next_seq - 1, epoch: self.shared.epoch() };
-        let is_wanted = self.keeps_recent();
-        if is_wanted != log.recent.is_kept() {
-            log.recent.keep(is_wanted, now);
-        }
+        log.recent.keep(self.keeps_recent(), now);
         // Mostly, a batch is alone, and nobody has written since.
         if !matches!(group, [EncodedBatch { condition: Some(condition), .. }] if condition.seen == now) {
             clear_stale(group, log, now.epoch, &self.shared.storage.header.hasher);

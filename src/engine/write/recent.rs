@@ -33,7 +33,7 @@ impl Recent {
     pub fn keep(&mut self, wanted: bool, now: Seen) {
         if wanted {
             self.since.get_or_insert(now);
-        } else {
+        } else if self.is_kept() {
             self.clear();
         }
     }
