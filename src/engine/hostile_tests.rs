@@ -178,7 +178,7 @@ fn logs_with_enormous_numbers_are_refused_and_repaired() {
 fn i12_open_top_indexes_stay_within_their_budget() {
     let dir = fast_dir();
     let key = |n: u64| [vec![b'k'; 60_000], n.to_be_bytes().to_vec()].concat();
-    let files = Arc::new(OpenFiles::new(Arc::new(RealFs), dir.path(), 0, 512));
+    let files = Arc::new(OpenFiles::new(Arc::new(RealFs), dir.path(), 0, 512, true));
     let segments: Vec<SegmentFile> = (1..=12)
         .map(|id| {
             let path = dir.path().join(FileId(id).file_name(FileKind::Segment));

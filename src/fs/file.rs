@@ -1,5 +1,6 @@
 //! Open files, as [`Fs`](super::Fs) returns them.
 
+use super::map::Map;
 use crate::error::Result;
 use std::fmt::Debug;
 use std::path::Path;
@@ -20,6 +21,14 @@ pub trait ReadFile: Send + Sync + Debug {
     /// advice: by default it does nothing.
     fn will_need(&self, offset: u64, bytes: u64) {
         _ = (offset, bytes);
+    }
+    /// Maps the whole file, read-only, for reads of single pages. `None` if the file system cannot, which is
+    /// the default.
+    ///
+    /// # Safety
+    /// Same as [`Fs::map`](super::Fs::map).
+    unsafe fn map(&self) -> Result<Option<Map>> {
+        Ok(None)
     }
     /// The length in bytes.
     fn len(&self) -> Result<u64>;

@@ -166,6 +166,14 @@ impl Map {
         }
     }
 
+    /// Tells the kernel that pages are read one at a time, so that it reads none ahead.
+    pub(super) fn expect_single_pages(&self) {
+        #[cfg(unix)]
+        if let Backing::File { map, .. } = &self.backing {
+            let _ = map.advise(memmap2::Advice::Random); // Only advice.
+        }
+    }
+
     /// Reads the pages of a range now, sequentially. Only advice: the kernel may read pages on first use.
     pub fn populate(&self, range: Range<usize>) {
         let (from, len) = (range.start, range.end.min(self.bytes.len()).saturating_sub(range.start));

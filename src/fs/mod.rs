@@ -19,6 +19,7 @@ mod sigbus;
 mod skip_unreadable;
 mod store_fs;
 mod traits;
+mod verified;
 
 pub use durable_dirs::{create_dir_durably, parent_of};
 pub use file::{AppendFile, ReadFile};
@@ -36,3 +37,4 @@ pub(crate) use skip_unreadable::read_around_errors;
 pub(crate) use store_fs::{Reclaim, StoreFs, with_descriptor};
 pub use traits::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
 pub(crate) use traits::{has_no_reader_locks, open_dir, with_mode_of};
+pub(crate) use verified::Verified;

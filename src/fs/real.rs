@@ -106,6 +106,13 @@ impl ReadFile for RealFile {
         let _ = rustix::fs::fadvise(&self.file, offset, bytes.try_into().ok(), rustix::fs::Advice::WillNeed);
     }
 
+    unsafe fn map(&self) -> Result<Option<Map>> {
+        // SAFETY: the caller makes the same promise.
+        let map = unsafe { Map::of_file(&self.file) }.map_err(|e| Error::io(IoOp::Map, &self.path, e))?;
+        map.expect_single_pages();
+        Ok(Some(map))
+    }
+
     fn len(&self) -> Result<u64> {
         self.file.metadata().map(|m| m.len()).map_err(|e| Error::io(IoOp::Inspect, &self.path, e))
     }

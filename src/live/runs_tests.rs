@@ -38,7 +38,7 @@ proptest! {
         sought in vec(vec(0u8..3, 0..11), 1..20),
     ) {
         let whole = |rest: &[u8]| [common.as_bytes(), rest].concat();
-        let files = Arc::new(OpenFiles::new(Arc::new(SimFs::new()), Path::new("/"), 0, 8));
+        let files = Arc::new(OpenFiles::new(Arc::new(SimFs::new()), Path::new("/"), 0, 8, false));
         let of_level0 = level0.iter().enumerate().map(|(i, (a, b))| {
             segment(&files, i as u64, 0, &whole(a.min(b)), &whole(a.max(b)))
         });

@@ -7,7 +7,8 @@ use super::format::Parsed;
 use crate::codec::{low_bytes, uint_at};
 use crate::hash::KeyHasher;
 use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, same_bytes};
-use std::ops::Range;
+use bytes::Bytes;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// A block in memory that may be longer. Its checksum and the bounds of its areas have been verified. Clones
@@ -27,35 +28,26 @@ impl Clone for Block {
     /// count's; a search alone would wait for one after another.
     #[inline]
     fn clone(&self) -> Self {
-        self.0.chunks(LINE_BYTES).take(FRONT_LINES).for_each(sidebloom_filter::prefetch);
+        Block::prefetch_front(&self.0);
         Block(self.0.clone())
     }
 }
 
 impl Block {
-    /// Takes a decompressed payload, and checks every bound in it once, so that reading rows cannot fail.
+    /// Starts to load the lines of a block that a search reads first.
+    #[inline]
+    pub fn prefetch_front(bytes: &[u8]) {
+        bytes.chunks(LINE_BYTES).take(FRONT_LINES).for_each(sidebloom_filter::prefetch);
+    }
+
+    /// A copy of a mapped block that was [checked](check) before, though it may have changed since.
+    pub fn copied(bytes: &[u8]) -> Self {
+        Block(Payload::from(bytes).into_memory())
+    }
+
+    /// Takes a decompressed payload, and [checks](check) it.
     pub fn parse(payload: Payload) -> Parsed<Self> {
-        let header = BlockHeader::decode(&payload).ok_or("the data block is shorter than its header")?;
-        if header.count == 0 || header.count as usize > payload.len() {
-            return Err("the data block has an impossible count");
-        }
-        if header.key_width > 4 || header.value_width > 4 || header.seq_width > 8 || header.tombstones > 1 {
-            return Err("the data block has an impossible width");
-        }
-        let layout = Layout::new(header);
-        if layout.end != payload.len() {
-            return Err("the areas of the data block do not fill it");
-        }
-        let key_max = match header.key_width {
-            0 => header.keys as usize,
-            _ => longest(&payload[layout.key_ends..layout.value_ends], header.key_width, header.keys)?,
-        };
-        if header.value_width > 0 {
-            longest(&payload[layout.value_ends..layout.seqs], header.value_width, header.values)?;
-        }
-        if header.prefix as usize + key_max > MAX_KEY_BYTES {
-            return Err("a key exceeds the size limit");
-        }
+        check(&payload)?;
         Ok(Block(payload.into_memory()))
     }
 
@@ -78,9 +70,44 @@ impl Block {
     /// The rows.
     #[inline]
     pub fn rows(self) -> Rows {
-        let layout = Layout::new(BlockHeader::decode(&self.0).unwrap_or_default());
+        let layout = layout_of(&self.0);
         Rows { bytes: self.0, layout }
     }
+}
+
+/// Checks every bound in a payload once, so that reading its rows cannot fail.
+pub fn check(payload: &[u8]) -> Parsed<()> {
+    let header = BlockHeader::decode(payload).ok_or("the data block is shorter than its header")?;
+    if header.count == 0 || header.count as usize > payload.len() {
+        return Err("the data block has an impossible count");
+    }
+    if header.key_width > 4 || header.value_width > 4 || header.seq_width > 8 || header.tombstones > 1 {
+        return Err("the data block has an impossible width");
+    }
+    let layout = Layout::new(header);
+    if layout.end != payload.len() {
+        return Err("the areas of the data block do not fill it");
+    }
+    let key_max = match header.key_width {
+        0 => header.keys as usize,
+        _ => longest(&payload[layout.key_ends..layout.value_ends], header.key_width, header.keys)?,
+    };
+    if header.value_width > 0 {
+        longest(&payload[layout.value_ends..layout.seqs], header.value_width, header.values)?;
+    }
+    if header.prefix as usize + key_max > MAX_KEY_BYTES {
+        return Err("a key exceeds the size limit");
+    }
+    Ok(())
+}
+
+/// The layout of a block that was checked. It may have changed since if it is mapped; its offsets still do
+/// not overflow.
+#[inline]
+fn layout_of(block: &[u8]) -> Layout {
+    let header = BlockHeader::decode(block).unwrap_or_default();
+    let longest = header.count.max(header.prefix).max(header.keys).max(header.values);
+    if longest as usize <= block.len() { Layout::new(header) } else { Layout::default() }
 }
 
 /// The longest of consecutive parts. Their `ends`, of `width` bytes each, must not decrease, and the last one
@@ -101,15 +128,52 @@ fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
     }
 }
 
-/// The rows of a block, read in place. Past the last row, keys and values are empty, and sequence numbers
-/// mean nothing.
+/// The rows of a block that was [checked](check), read in place. Past the last row, keys and values are
+/// empty, and sequence numbers mean nothing.
 #[derive(Default)]
-pub struct Rows {
-    bytes: Arc<[u8]>,
+pub struct Rows<B = Arc<[u8]>> {
+    bytes: B,
     layout: Layout,
 }
 
 impl Rows {
+    /// The memory of the block.
+    pub fn into_memory(self) -> Arc<[u8]> {
+        self.bytes
+    }
+
+    /// The value of row `at`, sharing the memory of the block.
+    #[inline]
+    pub fn to_value(&self, at: usize) -> Value {
+        Value::of_block(Arc::clone(&self.bytes), self.value_range(at))
+    }
+
+    /// The entry of a key with this hash. A row with a different fingerprint has another key.
+    #[inline]
+    pub fn get(self, key: &[u8], hash: u64) -> Option<Entry> {
+        let at = self.find(key, hash)?;
+        let (seq, kind, value) = (self.seq(at), self.kind(at), self.value_range(at));
+        Some(Entry { seq, kind, value: Value::of_block(self.bytes, value) })
+    }
+}
+
+impl<'a> Rows<&'a [u8]> {
+    /// The rows of a mapped block, which may have changed since it was checked: reading them cannot fail.
+    #[inline]
+    pub fn mapped(bytes: &'a [u8]) -> Self {
+        Rows { bytes, layout: layout_of(bytes) }
+    }
+
+    /// [`get`](Rows::get) with a copy of the value.
+    #[inline]
+    pub fn get_copied(&self, key: &[u8], hash: u64) -> Option<Entry> {
+        let at = self.find(key, hash)?;
+        let value = Value::new(Bytes::copy_from_slice(self.value(at)));
+        Some(Entry { seq: self.seq(at), kind: self.kind(at), value })
+    }
+}
+
+impl<B: Deref<Target = [u8]>> Rows<B> {
     /// Number of rows.
     #[inline]
     pub fn len(&self) -> usize {
@@ -155,20 +219,6 @@ impl Rows {
     #[inline]
     pub fn value(&self, at: usize) -> &[u8] {
         self.bytes.get(self.value_range(at)).unwrap_or_default()
-    }
-
-    /// The value of row `at`, sharing the memory of the block.
-    #[inline]
-    pub fn to_value(&self, at: usize) -> Value {
-        Value::of_block(Arc::clone(&self.bytes), self.value_range(at))
-    }
-
-    /// The entry of a key with this hash. A row with a different fingerprint has another key.
-    #[inline]
-    pub fn get(self, key: &[u8], hash: u64) -> Option<Entry> {
-        let at = self.find(key, hash)?;
-        let (seq, kind, value) = (self.seq(at), self.kind(at), self.value_range(at));
-        Some(Entry { seq, kind, value: Value::of_block(self.bytes, value) })
     }
 
     #[inline]

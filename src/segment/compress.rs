@@ -65,7 +65,7 @@ impl<B: AsRef<[u8]>> From<B> for Payload {
 
 /// Keeps the memory of an evicted block for this thread's next blocks, unless somebody else still uses it.
 pub fn keep_spare(mut memory: Arc<[u8]>) {
-    if memory.len() <= SPARE_BYTES && Arc::get_mut(&mut memory).is_some() {
+    if (1..=SPARE_BYTES).contains(&memory.len()) && Arc::get_mut(&mut memory).is_some() {
         // Otherwise the thread is ending.
         _ = SPARE.try_with(|spare| {
             let mut spare = spare.borrow_mut();

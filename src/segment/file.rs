@@ -39,6 +39,7 @@ pub struct OpenFiles {
     cache: Arc<BlockCache>,
     counters: Arc<ReadCounters>,
     budget: usize,
+    may_map: bool,
     clock: Mutex<Clock>,
     process: Process,
     openings: AtomicU64,
@@ -62,8 +63,9 @@ struct OpenSlot {
 }
 
 impl OpenFiles {
-    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a cache of `cache_bytes`.
-    pub fn new(fs: Arc<dyn Fs>, dir: &Path, cache_bytes: u64, budget: usize) -> Self {
+    /// Opens segments in `dir` and keeps at most `budget` (1 or more) open, with a cache of `cache_bytes`. If
+    /// `may_map`, uncompressed blocks are read in place.
+    pub fn new(fs: Arc<dyn Fs>, dir: &Path, cache_bytes: u64, budget: usize, may_map: bool) -> Self {
         let cache = Arc::new(BlockCache::new(cache_bytes));
         OpenFiles {
             leftovers: Leftovers::new(Arc::clone(&fs), dir),
@@ -73,6 +75,7 @@ impl OpenFiles {
             cache,
             counters: Arc::default(),
             budget: budget.max(1),
+            may_map,
             clock: Mutex::default(),
             process: Process::current(),
             openings: AtomicU64::new(0),
@@ -135,7 +138,8 @@ impl OpenFiles {
 
     fn open_at(&self, path: &Path, id: FileId) -> Result<Segment> {
         let (cache, counters) = (&self.cache, &self.counters);
-        let open = || Segment::open(&*self.fs, path, id, Arc::clone(cache), Arc::clone(counters));
+        let open =
+            || Segment::open(&*self.fs, path, id, Arc::clone(cache), Arc::clone(counters), self.may_map);
         with_descriptor(self, open)
     }
 

@@ -19,6 +19,7 @@ mod cursor;
 mod damaged_blocks;
 mod facts;
 mod file;
+mod in_place;
 mod index;
 mod kept_ranges;
 mod leftovers;

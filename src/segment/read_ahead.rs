@@ -15,6 +15,8 @@ pub struct ReadAhead {
     bytes: Vec<u8>,
     holds: Range<u64>,
     next_bytes: u64,
+    /// What [`announce`](Self::announce) has announced.
+    announced: Range<u64>,
     /// Its reads do not count as reads of the store.
     uncounted: bool,
 }
@@ -32,7 +34,20 @@ impl ReadAhead {
 
     /// Forgets its contents, for another segment.
     pub fn forget(&mut self) {
-        self.holds = 0..0;
+        (self.holds, self.announced) = (0..0, 0..0);
+    }
+
+    /// Asks for the blocks that a walk in place will enter after block `at` (before it when `backwards`), in
+    /// requests that grow as reads do. The first request covers `at` alone, which is read at once anyway.
+    pub fn announce(&mut self, segment: &Segment, index: &Index, at: usize, backwards: bool) {
+        let handle = index.handle(at);
+        if !(self.announced.start <= handle.offset && handle.end() <= self.announced.end) {
+            self.announced = index.span(at, backwards, self.next_bytes);
+            if self.next_bytes > 0 {
+                segment.file.will_need(self.announced.start, self.announced.end - self.announced.start);
+            }
+            self.next_bytes = (2 * self.next_bytes.max(u64::from(handle.len))).min(READ_BYTES);
+        }
     }
 
     /// Block `at` of `index` as stored. On a miss, reads it with the blocks after it (before it when

@@ -8,6 +8,7 @@ use super::format::{
     BlockHandle, Compression, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES,
     open_block, parse_ranges,
 };
+use super::in_place::{BlockPlace, InPlace};
 use super::index::{Index, Indexed};
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
@@ -35,6 +36,8 @@ pub struct Segment {
     top_bytes: usize,
     /// The partitions of `top` read so far, as far as the cache lets them be pinned.
     partitions: Box<[PinnedPartition]>,
+    /// If its blocks are read in place.
+    pub(super) in_place: Option<InPlace>,
     pub(super) cache: Arc<BlockCache>,
     pub(super) counters: Arc<ReadCounters>,
 }
@@ -49,7 +52,8 @@ pub struct SegmentTail {
 }
 
 impl Segment {
-    /// Opens segment `id` and reads its footer, properties and top index.
+    /// Opens segment `id` and reads its footer, properties and top index. If `may_map`, reads the blocks of
+    /// an uncompressed segment in place.
     ///
     /// # Errors
     /// [`Corruption`](crate::Error::Corruption) when one of them is damaged or the file is another segment;
@@ -60,13 +64,16 @@ impl Segment {
         id: FileId,
         cache: Arc<BlockCache>,
         counters: Arc<ReadCounters>,
+        may_map: bool,
     ) -> Result<Self> {
         let file = fs.open(path)?;
         let (tail, top) = read_tail(&*file, id)?;
         let partitions: Box<[_]> = (0..top.len()).map(|_| PinnedPartition::default()).collect();
-        let top_bytes = top.weight() + size_of_val(&*partitions);
+        let in_place = if may_map { InPlace::new(&*file, &tail, top.len()) } else { None };
+        let tables = size_of_val(&*partitions) + in_place.as_ref().map_or(0, InPlace::table_bytes);
+        let top_bytes = top.weight() + tables;
         cache.open(top_bytes);
-        Ok(Segment { file, tail, top, top_bytes, partitions, cache, counters })
+        Ok(Segment { file, tail, top, top_bytes, partitions, in_place, cache, counters })
     }
 
     /// Its file number.
@@ -92,17 +99,28 @@ impl Segment {
     /// one data block from the file.
     #[inline]
     pub fn get(&self, key: &[u8], hash: u64) -> Result<Option<Entry>> {
-        let at = self.top.seek(key);
-        let handle = match self.partitions.get(at).map(PinnedPartition::get) {
+        let number = self.top.seek(key);
+        let entry = match self.partitions.get(number).map(PinnedPartition::get) {
             None => return Ok(None),
-            Some(Some(partition)) => self.block_for(partition, at, key)?,
-            Some(None) => self.block_for(&*self.partition(at, true)?, at, key)?,
+            Some(Some(partition)) => self.get_from(partition, number, key, hash)?,
+            Some(None) => self.get_from(&*self.partition(number, true)?, number, key, hash)?,
         };
+        Ok(entry.map(|entry| Entry { seq: self.seq_of(entry.seq), ..entry }))
+    }
+
+    /// The entry of a key in the blocks of partition `number`, with the sequence number that is stored.
+    #[inline]
+    fn get_from(&self, partition: &Index, number: usize, key: &[u8], hash: u64) -> Result<Option<Entry>> {
+        let block = BlockPlace { partition, number, at: self.seek_block(partition, number, key)? };
+        if let Some(entry) = self.get_in_place(block, key, hash) {
+            return Ok(entry);
+        }
+        let handle = block.handle();
         let block = match self.cached_block(handle, true) {
             Some(block) => block,
             None => self.read_block(handle)?,
         };
-        Ok(block.rows().get(key, hash).map(|entry| Entry { seq: self.seq_of(entry.seq), ..entry }))
+        Ok(block.rows().get(key, hash))
     }
 
     /// The sequence number of a row whose block gives this one.
@@ -125,19 +143,25 @@ impl Segment {
     /// Starts to read the block that [`get`](Self::get) will read, unless it is cached, or the index
     /// partition, if that is not in memory.
     pub fn will_need(&self, key: &[u8]) {
-        let at = self.top.seek(key);
-        let Some(pinned) = self.partitions.get(at) else { return };
-        let of_partition = self.top.handle(at);
+        let number = self.top.seek(key);
+        let Some(pinned) = self.partitions.get(number) else { return };
+        let of_partition = self.top.handle(number);
         let cached = || self.cache.index(self.identity(), of_partition.offset);
-        let handle = match pinned.get().cloned().or_else(cached) {
-            Some(partition) => self.block_for(&partition, at, key).ok(),
-            None => Some(of_partition),
+        let BlockHandle { offset, len } = match pinned.get().cloned().or_else(cached) {
+            None => of_partition,
+            Some(partition) => {
+                let Ok(at) = self.seek_block(&partition, number, key) else { return };
+                let block = BlockPlace { partition: &partition, number, at };
+                let handle = block.handle();
+                if self.is_verified_in_place(block)
+                    || self.cache.data(self.identity(), handle.offset, false).is_some()
+                {
+                    return;
+                }
+                handle
+            }
         };
-        if let Some(BlockHandle { offset, len }) = handle
-            && self.cache.data(self.identity(), offset, false).is_none()
-        {
-            self.file.will_need(offset, u64::from(len));
-        }
+        self.file.will_need(offset, u64::from(len));
     }
 
     /// Index partition `at`: pinned or from the cache, or read and, if `keep`, pinned or cached.
@@ -236,12 +260,6 @@ impl Segment {
 
     pub(super) fn located<T>(&self, handle: BlockHandle, parsed: Parsed<T>) -> Result<T> {
         parsed.map_err(|what| self.location(handle.offset).damaged(what))
-    }
-
-    /// The location of the block that could hold `key`, in partition `number` of the top index.
-    #[inline]
-    pub(super) fn block_for(&self, partition: &Index, number: usize, key: &[u8]) -> Result<BlockHandle> {
-        self.seek_block(partition, number, key).map(|at| partition.handle(at))
     }
 
     /// The number of the block that could hold `key`, in partition `number` of the top index.

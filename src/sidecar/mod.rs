@@ -12,7 +12,6 @@ mod reader;
 mod standalone;
 mod state;
 mod unusable;
-mod verified;
 mod verify;
 mod writer;
 

@@ -4,12 +4,11 @@ use super::facts::{Expect, Facts};
 use super::maps::{Maps, Share};
 use super::owners::Owners;
 use super::unusable::Unusable;
-use super::verified::Verified;
 #[cfg(feature = "bench-support")]
 use crate::filter::FilterKind;
 use crate::filter::format::HEADER_BYTES;
 use crate::filter::{LINE_BYTES, Line, ProbeHash, Prober};
-use crate::fs::Map;
+use crate::fs::{Map, Verified};
 use crate::sync::atomic::{
     AtomicBool, AtomicU8,
     Ordering::{AcqRel, Acquire, Relaxed},

@@ -4,7 +4,7 @@
 use crate::support::{Contents, assert_holds, contents, eventually, fast_dir, files_with, sized, tiny};
 use crate::{assert_ran, command_for, exclusive};
 use sidebloom::fs::catch_sigbus;
-use sidebloom::{Db, Options, Residency};
+use sidebloom::{Compression, Db, Options, Residency};
 use std::fs::OpenOptions;
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
@@ -45,7 +45,11 @@ fn options() -> Options {
 }
 
 fn filled(dir: &Path) -> Contents {
-    let db = options().open(dir).unwrap();
+    filled_with(dir, options())
+}
+
+fn filled_with(dir: &Path, options: Options) -> Contents {
+    let db = options.open(dir).unwrap();
     (0..4000u32).for_each(|i| db.put(format!("key{:05}", i * 7919 % 4000), [i as u8; 30]).unwrap());
     (0..4000).step_by(9).for_each(|i| db.delete(format!("key{i:05}")).unwrap());
     db.flush().unwrap();
@@ -156,6 +160,57 @@ fn a_cut_sidecar_kills_the_process_unless_sigbus_is_caught() {
 fn a_pinned_sidecar_that_is_cut_does_not_matter() {
     assert_ends_well(in_child("a_pinned_sidecar_that_is_cut_does_not_matter", || {
         touch_cut_sidecars(Residency::Pinned);
+    }));
+}
+
+/// Rows of uncompressed segments, which are read in place.
+fn uncompressed(residency: Residency) -> Options {
+    options().compression(Compression::None).residency(residency)
+}
+
+/// Looks up keys of uncompressed segments that were cut after their blocks had been verified: each returns
+/// its value or an error. Returns how many errors there were.
+fn touch_cut_segments(residency: Residency) -> usize {
+    let dir = fast_dir();
+    drop(filled_with(dir.path(), uncompressed(residency)));
+    let db = uncompressed(residency).block_cache_bytes(0).open(dir.path()).unwrap();
+    let expected = contents(&db);
+    expected.iter().for_each(|(key, value)| assert_eq!(db.get(key).unwrap().as_deref(), Some(&**value)));
+    files_with(dir.path(), ".segment").iter().for_each(|path| truncate(path, 0));
+    let mut failed = 0;
+    for (key, value) in &expected {
+        match db.get(key) {
+            Ok(found) => assert_eq!(found.as_deref(), Some(&**value)),
+            Err(error) => {
+                assert!(error.to_string().contains(".segment"), "{error}");
+                failed += 1;
+            }
+        }
+    }
+    assert!(db.iter().any(|row| row.is_err()), "a walk fails as well");
+    failed
+}
+
+/// After a fault, rows come from the file, whose errors name it. No row is wrong.
+#[test]
+fn a_cut_segment_gives_errors_when_sigbus_is_caught() {
+    assert_ends_well(in_child("a_cut_segment_gives_errors_when_sigbus_is_caught", || {
+        catch_sigbus().unwrap();
+        assert!(touch_cut_segments(Residency::Mapped) > 1000);
+    }));
+}
+
+#[test]
+fn a_cut_segment_kills_the_process_unless_sigbus_is_caught() {
+    assert_dies_of_sigbus(in_child("a_cut_segment_kills_the_process_unless_sigbus_is_caught", || {
+        touch_cut_segments(Residency::Mapped);
+    }));
+}
+
+#[test]
+fn a_cut_segment_gives_errors_when_nothing_is_mapped() {
+    assert_ends_well(in_child("a_cut_segment_gives_errors_when_nothing_is_mapped", || {
+        assert!(touch_cut_segments(Residency::Pinned) > 1000);
     }));
 }
 

@@ -76,7 +76,7 @@ impl Repair<'_> {
             return Err(unusual_number(path)); // Its rows get another number.
         }
         let (cache, counters) = (Arc::new(BlockCache::new(0)), Arc::new(ReadCounters::default()));
-        let segment = Segment::open(&*self.fs, &path, id, cache, counters)?;
+        let segment = Segment::open(&*self.fs, &path, id, cache, counters, false)?;
         let found = segment.store();
         if store.is_none_or(|store| store == found) {
             segment.verify(&mut |_, _, _| Ok(()))?;

@@ -13,7 +13,7 @@ use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
 use crate::options::Options;
 use crate::segment::{OpenFiles, StoreIdentity};
-use crate::sidecar::{self, Binding, Expect, LiveSidecar, Maps, Members, Sidecar};
+use crate::sidecar::{self, Binding, Expect, LiveSidecar, Maps, Members, Residency, Sidecar};
 use crate::sync::Condvar;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
@@ -42,8 +42,9 @@ pub(crate) struct Storage {
 /// The segment files of a store that is being opened. `options.fs` closes some when descriptors run out.
 pub(crate) fn open_files(path: &Path, options: &mut Options) -> Arc<OpenFiles> {
     let fs = Arc::clone(&options.fs);
-    let files =
-        Arc::new(OpenFiles::new(Arc::clone(&fs), path, options.block_cache_bytes, options.max_open_files));
+    let (cache_bytes, budget) = (options.block_cache_bytes, options.max_open_files);
+    let may_map = options.residency == Residency::Mapped;
+    let files = Arc::new(OpenFiles::new(Arc::clone(&fs), path, cache_bytes, budget, may_map));
     options.fs = Arc::new(StoreFs { fs, holder: Arc::clone(&files) as _, process: Process::current() });
     files
 }

@@ -4,6 +4,8 @@ mod pass_damage;
 
 use super::access::Access;
 use super::block::{Block, Rows};
+use super::compress::keep_spare;
+use super::in_place::BlockPlace;
 use super::index::Index;
 use super::read_ahead::ReadAhead;
 use super::reader::Segment;
@@ -313,6 +315,10 @@ impl SegmentCursor {
     fn enter_readable(&mut self, at: usize) -> Result<()> {
         let is_short = self.is_short();
         self.block_at = NOWHERE;
+        if let Some(block) = self.copy_in_place(at) {
+            self.hold(at, block);
+            return Ok(());
+        }
         let Some(partition) = &self.partition else { return Ok(()) };
         let handle = partition.handle(at);
         let cached = match std::mem::take(&mut self.ahead) {
@@ -332,18 +338,35 @@ impl SegmentCursor {
                 block
             }
         };
+        self.hold(at, block);
+        Ok(())
+    }
+
+    fn hold(&mut self, at: usize, block: Block) {
         self.walked += block.bytes() as u64;
         self.rows = block.rows();
         self.block_at = at;
         self.left = 0..self.rows.len();
-        Ok(())
+    }
+
+    /// A copy of block `at`, if it can be read in place. Its memory is that of the previous block, unless
+    /// somebody holds a value of that.
+    fn copy_in_place(&mut self, at: usize) -> Option<Block> {
+        let partition = self.partition.as_ref().filter(|_| self.access.is_range())?;
+        if !self.segment.reads_in_place() {
+            return None;
+        }
+        self.window.announce(&self.segment, partition, at, self.direction == Direction::Reverse);
+        keep_spare(std::mem::take(&mut self.rows).into_memory());
+        self.segment.copy_in_place(BlockPlace { partition, number: self.partition_at, at })
     }
 
     /// Looks up the next block of the partition in the cache, and prefetches it if its values will be read:
     /// the misses then overlap with the use of this block's rows.
     fn look_ahead(&mut self) {
         let skips = std::mem::take(&mut self.skips);
-        let Some(partition) = self.partition.as_ref().filter(|_| self.access.is_range()) else { return };
+        let is_cached = self.access.is_range() && !self.segment.reads_in_place();
+        let Some(partition) = self.partition.as_ref().filter(|_| is_cached) else { return };
         let Some(at) = step(self.direction, &mut self.blocks.clone()) else { return };
         let block = self.segment.cached_block(partition.handle(at), self.is_short());
         if self.access == Access::Range && !skips {

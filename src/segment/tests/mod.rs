@@ -70,8 +70,12 @@ fn ranges(of: &[(&'static str, &'static str, Seq)]) -> RangeTombstones {
 }
 
 fn open(path: &Path, cache_bytes: u64) -> Result<Arc<Segment>> {
+    open_with(path, cache_bytes, true)
+}
+
+fn open_with(path: &Path, cache_bytes: u64, may_map: bool) -> Result<Arc<Segment>> {
     let cache = Arc::new(BlockCache::new(cache_bytes));
-    Segment::open(&RealFs, path, ID, cache, Arc::default()).map(Arc::new)
+    Segment::open(&RealFs, path, ID, cache, Arc::default(), may_map).map(Arc::new)
 }
 
 /// A segment in its own directory.

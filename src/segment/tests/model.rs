@@ -48,9 +48,11 @@ proptest! {
         options in options(),
         others in vec(key(), 0..20),
         cache_bytes in prop_oneof![Just(0u64), Just(2000), Just(1 << 20)],
+        may_map: bool,
     ) {
         let Fixture { path, summary, .. } = &fixture(&model, options);
-        let segment = open(path, cache_bytes).unwrap();
+        let segment = open_with(path, cache_bytes, may_map).unwrap();
+        prop_assert_eq!(segment.reads_in_place(), may_map && options.compression == Compression::None);
         for key in model.keys().chain(&others) {
             prop_assert_eq!(get(&segment, key).unwrap(), model.get(key).cloned());
         }

@@ -12,7 +12,7 @@ fn counts(counters: &ReadCounters) -> (u64, u64, u64) {
 fn open_counted(path: &Path, cache_bytes: u64) -> (Arc<Segment>, Arc<ReadCounters>) {
     let counters = Arc::new(ReadCounters::default());
     let cache = Arc::new(BlockCache::new(cache_bytes));
-    (Arc::new(Segment::open(&RealFs, path, ID, cache, counters.clone()).unwrap()), counters)
+    (Arc::new(Segment::open(&RealFs, path, ID, cache, counters.clone(), true).unwrap()), counters)
 }
 
 #[test]
@@ -28,6 +28,25 @@ fn get_reads_one_partition_and_one_block_then_none() {
     assert_eq!(counts(&counters), (2, 1, bytes), "the partition is pinned, the block is in the cache");
     get(&segment, b"zzz").unwrap();
     assert_eq!(counts(&counters), (2, 1, bytes), "a key beyond the last one reads nothing");
+}
+
+/// A block in a map counts as read once, when it is verified, and takes no room in the cache.
+#[test]
+fn a_mapped_block_is_verified_once_and_never_cached() {
+    let options = WriterOptions { compression: Compression::None, ..Default::default() };
+    let Fixture { path, .. } = &fixture(&songs(20_000), options);
+    let (segment, counters) = open_counted(path, 64 << 20);
+    segment.warm_index().unwrap();
+    let (warm, cached) = (counts(&counters), segment.cache.weight());
+    let get_one = || get(&segment, b"song:000100").unwrap().unwrap();
+    let first = get_one();
+    let read = counts(&counters);
+    assert_eq!((read.0, read.1), (warm.0 + 1, warm.1));
+    assert_eq!((get_one(), counts(&counters)), (first, (read.0, read.1 + 1, read.2)));
+    let all = collect(&segment, Direction::Forward, Bound::Unbounded, Access::Range).unwrap();
+    let verified = counts(&counters).0;
+    assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Range).unwrap(), all);
+    assert_eq!((counts(&counters).0, segment.cache.weight()), (verified, cached));
 }
 
 #[test]
@@ -82,7 +101,7 @@ fn cache_stays_within_its_budget_and_refuses_blocks_of_an_eighth() {
     let Fixture { path, .. } =
         &fixture(&model, WriterOptions { compression: Compression::None, ..Default::default() });
     let cache = Arc::new(BlockCache::new(capacity as u64));
-    let segment = Segment::open(&RealFs, path, ID, cache.clone(), Arc::default()).unwrap();
+    let segment = Segment::open(&RealFs, path, ID, cache.clone(), Arc::default(), false).unwrap();
     get(&segment, b"huge").unwrap().unwrap();
     assert!(cache.weight() < capacity as u64 / 16);
     model.keys().step_by(20).for_each(|key| assert!(get(&segment, key).unwrap().is_some()));
@@ -96,7 +115,7 @@ fn i12_pinned_partitions_take_a_quarter_of_the_cache_and_give_it_back() {
     let capacity = 20 << 10;
     let cache = Arc::new(BlockCache::new(capacity));
     let read_all = || {
-        let segment = Segment::open(&RealFs, path, ID, cache.clone(), Arc::default()).unwrap();
+        let segment = Segment::open(&RealFs, path, ID, cache.clone(), Arc::default(), true).unwrap();
         for at in 0..segment.top.len() {
             segment.partition(at, true).unwrap();
         }

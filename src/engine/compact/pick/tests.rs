@@ -23,7 +23,7 @@ struct Maker {
 
 impl Maker {
     fn new(seed: u64) -> Self {
-        let files = Arc::new(OpenFiles::new(Arc::new(SimFs::new()), Path::new("/"), 0, 8));
+        let files = Arc::new(OpenFiles::new(Arc::new(SimFs::new()), Path::new("/"), 0, 8, false));
         Maker { files, rng: fastrand::Rng::with_seed(seed), next: 1 }
     }
 
