@@ -35,13 +35,18 @@ pub struct Stats {
     pub segments_of_earlier_formats: u64,
     /// Segment files open now, not counting those that only active readers still hold.
     pub segments_open: u64,
+    /// Bytes of the segments among them whose blocks are read in place, in maps
+    /// ([`Compression::None`](crate::Compression) and `Fsst`). As far as they are in memory, the system's
+    /// page cache holds them; the block cache does not.
+    pub segment_bytes_mapped: u64,
     /// Filters mapped now, including those that only snapshots and active readers still hold.
     pub filters_mapped: u64,
     /// How often a segment file was opened for a read, a check or a compaction.
     pub segment_opens: u64,
-    /// Blocks (data and index) read from files.
+    /// Blocks (data and index) read from files. A block that is read in place counts the first time, when its
+    /// checksum is verified, not when the system has evicted its page and reads it again.
     pub block_reads: u64,
-    /// Blocks found in the block cache.
+    /// Blocks found in the block cache, or read in place after the first time.
     pub block_cache_hits: u64,
     /// Bytes read from segments, except by compactions.
     pub bytes_read: u64,
@@ -222,6 +227,7 @@ impl Stats {
                 .filter(|s| s.meta.is_of_earlier_format())
                 .count() as u64,
             segments_open: storage.files.open_now() as u64,
+            segment_bytes_mapped: storage.files.mapped_bytes(),
             filters_mapped: storage.maps.mapped() as u64,
             segment_opens: storage.files.openings(),
             block_reads: reads.blocks,

@@ -48,6 +48,10 @@ impl Block {
     /// Takes a decompressed payload, and [checks](check) it.
     pub fn parse(payload: Payload) -> Parsed<Self> {
         check(&payload)?;
+        let rows = Rows::mapped(&payload);
+        if rows.has_coded_values() {
+            return Err("the values of the data block are coded, but its type says they are not");
+        }
         Ok(Block(payload.into_memory()))
     }
 
@@ -164,13 +168,36 @@ impl<'a> Rows<&'a [u8]> {
         Rows { bytes, layout: layout_of(bytes) }
     }
 
-    /// [`get`](Rows::get) with a copy of the value.
+    /// [`get`](Rows::get) with a copy of the value that `decode` makes.
     #[inline]
-    pub fn get_copied(&self, key: &[u8], hash: u64) -> Option<Entry> {
-        let at = self.find(key, hash)?;
-        let value = Value::new(Bytes::copy_from_slice(self.value(at)));
-        Some(Entry { seq: self.seq(at), kind: self.kind(at), value })
+    pub fn get_copied(
+        &self,
+        key: &[u8],
+        hash: u64,
+        decode: impl FnOnce(&[u8]) -> Option<Bytes>,
+    ) -> Option<Option<Entry>> {
+        let Some(at) = self.find(key, hash) else { return Some(None) };
+        let value = if self.has_coded_values() {
+            decode(self.value(at))?
+        } else {
+            Bytes::copy_from_slice(self.value(at))
+        };
+        Some(Some(Entry { seq: self.seq(at), kind: self.kind(at), value: Value::new(value) }))
     }
+
+    /// The header, and the areas around the ends of the values.
+    pub fn areas(&self) -> Option<Areas<'a>> {
+        let Layout { header, value_ends, seqs, values, .. } = self.layout;
+        let before_ends = self.bytes.get(HEADER_BYTES..value_ends)?;
+        Some(Areas { header, before_ends, after_ends: self.bytes.get(seqs..values)? })
+    }
+}
+
+/// The parts of a block that do not depend on its values.
+pub struct Areas<'a> {
+    pub header: BlockHeader,
+    pub before_ends: &'a [u8],
+    pub after_ends: &'a [u8],
 }
 
 impl<B: Deref<Target = [u8]>> Rows<B> {
@@ -207,6 +234,12 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
         } else {
             EntryKind::Put
         }
+    }
+
+    /// Whether the values are coded, so that [`value`](Self::value) returns codes.
+    #[inline]
+    pub fn has_coded_values(&self) -> bool {
+        self.layout.header.has_coded_values
     }
 
     /// Whether any row is a tombstone.
@@ -298,6 +331,7 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
             builder.append(&key, shared, fingerprint, self.seq(at), kind, value);
             std::mem::swap(&mut key, &mut before);
         }
+        builder.set_coded_values(self.has_coded_values());
         builder.finish_into(rebuilt);
         Some(rebuilt.as_slice()) == self.bytes.get(..self.layout.end)
     }

@@ -17,6 +17,7 @@ pub struct BlockBuilder {
     value_ends: Vec<u32>,
     seqs: Vec<Seq>,
     tombstones: Vec<u8>,
+    has_coded_values: bool,
 }
 
 struct BuilderKey {
@@ -91,6 +92,7 @@ impl Shape {
             seq_width: uint_width(self.max_seq - self.min_seq) as u8,
             tombstones: u8::from(self.has_tombstones),
             min_seq: self.min_seq,
+            has_coded_values: false,
         }
     }
 
@@ -137,6 +139,16 @@ impl BlockBuilder {
         }
     }
 
+    /// Sets whether the values of this block and of the next ones are [coded](super::symbols).
+    pub fn set_coded_values(&mut self, are_coded: bool) {
+        self.has_coded_values = are_coded;
+    }
+
+    /// Whether they are.
+    pub fn has_coded_values(&self) -> bool {
+        self.has_coded_values
+    }
+
     /// Number of entries so far.
     pub fn entries(&self) -> usize {
         self.shape.count
@@ -155,7 +167,9 @@ impl BlockBuilder {
 
     /// Appends the block to `out` and starts the next one.
     pub fn finish_into(&mut self, out: &mut Vec<u8>) {
-        let (header, prefix) = (self.shape.header(), self.shape.prefix);
+        let has_coded_values = self.has_coded_values;
+        let header = BlockHeader { has_coded_values, ..self.shape.header() };
+        let prefix = self.shape.prefix;
         header.encode_into(out);
         out.append(&mut self.fingerprints);
         out.extend_from_slice(self.rests.get(..prefix).unwrap_or_default());

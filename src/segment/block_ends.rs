@@ -8,7 +8,7 @@
 use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
 use super::format::{
     Compression, DATA_BYTES_MAX, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, PROPERTIES_MARK, RANGES_MARK,
-    TRAILER_BYTES, block_crc, padded_type,
+    SYMBOLS_MARK, TRAILER_BYTES, block_crc, padded_type,
 };
 use crate::codec::Decoder;
 use crate::id::FileId;
@@ -19,7 +19,9 @@ pub fn offsets_without_block(bytes: &[u8]) -> usize {
     let may_begin = |number: &[u8]| {
         let number = number.first_chunk().map_or(0, |number| u64::from_le_bytes(*number));
         let is_row_count_or_length = (1..=DATA_BYTES_MAX).contains(&(number as u32 as usize));
-        is_row_count_or_length || number < NUMBER_MAX || matches!(number, PROPERTIES_MARK | RANGES_MARK)
+        is_row_count_or_length
+            || number < NUMBER_MAX
+            || matches!(number, PROPERTIES_MARK | RANGES_MARK | SYMBOLS_MARK)
     };
     bytes.windows(8).take_while(|number| !may_begin(number)).count()
 }
@@ -53,7 +55,8 @@ type Payload = (Compression, BlockEnd);
 pub fn block_end(id: FileId, offset: u64, bytes: &[u8], rest: u64, effort: &mut u64) -> BlockEnd {
     *effort += OFFSET_EFFORT;
     let mut is_beyond = false;
-    let forms: [PayloadEnd; 6] = [data_end, lz4_end, zstd_end, index_end, ranges_end, properties_end];
+    let forms: [PayloadEnd; 7] =
+        [data_end, lz4_end, zstd_end, index_end, ranges_end, properties_end, symbols_end];
     for payload_end in forms {
         let mut fields = Decoder::new(bytes);
         let (kind, found) = payload_end(&mut fields, offset);
@@ -135,9 +138,10 @@ fn data_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
         (header.seq_width.into(), 8),
         (header.tombstones.into(), 1),
     ];
+    let kind = if header.has_coded_values { Compression::Fsst } else { Compression::None };
     let is_possible = header.count > 0 && limits.iter().all(|(field, most)| *field as usize <= *most);
     let end = if is_possible { Layout::new(header).end } else { usize::MAX };
-    (Compression::None, if end <= DATA_BYTES_MAX { BlockEnd::At(end) } else { BlockEnd::Nowhere })
+    (kind, if end <= DATA_BYTES_MAX { BlockEnd::At(end) } else { BlockEnd::Nowhere })
 }
 
 /// The length of a compressed data block: at least a header and an entry.
@@ -295,13 +299,33 @@ fn properties_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
     (Compression::None, properties(fields).unwrap_or_else(|end| end))
 }
 
+fn symbols_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
+    (Compression::None, symbols(fields).unwrap_or_else(|end| end))
+}
+
+fn symbols(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
+    if fields.u64().ok_or(BlockEnd::Beyond)? != SYMBOLS_MARK {
+        return Err(BlockEnd::Nowhere);
+    }
+    let count = fields.u8().ok_or(BlockEnd::Beyond)?;
+    let lens = fields.take(count.into()).ok_or(BlockEnd::Beyond)?;
+    fields.take(lens.iter().copied().map(usize::from).sum()).ok_or(BlockEnd::Beyond)?;
+    Ok(BlockEnd::At(fields.position()))
+}
+
 fn properties(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
     const STORE_BYTES: usize = 8 + 1 + 2 * 8;
     if fields.u64().ok_or(BlockEnd::Beyond)? != PROPERTIES_MARK {
         return Err(BlockEnd::Nowhere);
     }
     fields.take(STORE_BYTES).ok_or(BlockEnd::Beyond)?;
-    [0, 0, 1].into_iter().try_for_each(|more| key(fields, more))?; // Also the compression's name.
+    let mut ahead = *fields;
+    let has_symbols = ahead.bytes() == Some(Compression::Fsst.name().as_bytes());
+    key(fields, 0)?; // The compression's name.
+    if has_symbols {
+        key(fields, 0)?; // The symbol table.
+    }
+    [0, 1].into_iter().try_for_each(|more| key(fields, more))?;
     for _ in 0..fields.u8().ok_or(BlockEnd::Beyond)? {
         fields.varint().ok_or_else(|| cut_off(fields, VARINT_BYTES))?;
     }

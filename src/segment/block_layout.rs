@@ -33,13 +33,19 @@ pub struct BlockHeader {
     pub tombstones: u8,
     /// The smallest sequence number.
     pub min_seq: u64,
+    /// Whether the values are [coded](super::symbols). Stored as a high bit of `value_width`.
+    pub has_coded_values: bool,
 }
+
+/// Set in the stored `value_width` of a block with coded values.
+const CODED: u8 = 0x80;
 
 impl BlockHeader {
     /// Appends the header's bytes.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
         [self.count, self.prefix, self.keys, self.values].into_iter().for_each(|field| out.put_u32(field));
-        out.extend([self.key_width, self.value_width, self.seq_width, self.tombstones]);
+        let value_width = self.value_width | if self.has_coded_values { CODED } else { 0 };
+        out.extend([self.key_width, value_width, self.seq_width, self.tombstones]);
         out.put_u64(self.min_seq);
     }
 
@@ -52,16 +58,19 @@ impl BlockHeader {
     #[inline]
     pub fn decode(block: &[u8]) -> Option<Self> {
         let mut fields = Decoder::new(block.first_chunk::<HEADER_BYTES>()?);
+        let [count, prefix, keys, values] = [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?];
+        let (key_width, value_width) = (fields.u8()?, fields.u8()?);
         Some(BlockHeader {
-            count: fields.u32()?,
-            prefix: fields.u32()?,
-            keys: fields.u32()?,
-            values: fields.u32()?,
-            key_width: fields.u8()?,
-            value_width: fields.u8()?,
+            count,
+            prefix,
+            keys,
+            values,
+            key_width,
+            value_width: value_width & !CODED,
             seq_width: fields.u8()?,
             tombstones: fields.u8()?,
             min_seq: fields.u64()?,
+            has_coded_values: value_width & CODED != 0,
         })
     }
 }

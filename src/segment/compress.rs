@@ -116,7 +116,7 @@ impl Compressor {
     /// For one segment. [`Error::FeatureMissing`] when this build lacks the method.
     pub fn new(compression: Compression) -> Result<Self> {
         let method = match compression {
-            Compression::None => Method::None,
+            Compression::None | Compression::Fsst => Method::None,
             Compression::Lz4 => Method::Lz4(Box::new(lz4_flex::block::CompressTable::large())),
             #[cfg(feature = "zstd")]
             Compression::Zstd => Method::Zstd(
@@ -175,7 +175,7 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
     let packed = fields.take(fields.remaining()).unwrap_or_default();
     let bound = match kind {
         Compression::Lz4 => packed.len().saturating_mul(LZ4_MAX_RATIO).min(DATA_BYTES_MAX),
-        Compression::None | Compression::Zstd => DATA_BYTES_MAX,
+        Compression::None | Compression::Zstd | Compression::Fsst => DATA_BYTES_MAX,
     };
     if len > bound {
         return Err(location.damaged(format!(
@@ -185,7 +185,7 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
     }
     Payload::filled(len, |raw| {
         let written = match kind {
-            Compression::None => None,
+            Compression::None | Compression::Fsst => None,
             Compression::Lz4 => lz4_flex::block::decompress_into(packed, raw).ok(),
             Compression::Zstd => unzstd(location, packed, raw)?,
         };

@@ -99,6 +99,13 @@ impl OpenFiles {
         self.clock().map_or(0, |clock| clock.open.iter().filter(|slot| is_open(slot)).count())
     }
 
+    /// Bytes of the open segments whose blocks are read in place.
+    pub fn mapped_bytes(&self) -> u64 {
+        let Some(clock) = self.clock() else { return 0 };
+        let open = clock.open.iter().filter_map(Weak::upgrade);
+        open.map(|slot| slot.segment.load().as_ref().map_or(0, |segment| segment.mapped_bytes())).sum()
+    }
+
     /// Bytes of the top indexes of open segments.
     #[cfg(test)]
     pub fn index_bytes(&self) -> u64 {

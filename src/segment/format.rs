@@ -85,6 +85,7 @@
 //! file's number, a number where blocks have numbers or ranges are deleted, a sequence number above 2⁶³ - 1.
 
 use super::facts::Facts;
+use super::symbols::{SYMBOLS_BYTES_MAX, Symbols};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
@@ -105,7 +106,7 @@ pub(super) const DATA_BYTES_MAX: usize = MAX_VALUE_BYTES + MAX_KEY_BYTES + 4096;
 /// Largest data block as stored, with its trailer and padding.
 pub(super) const DATA_STORED_MAX: usize = DATA_BYTES_MAX + TRAILER_BYTES + 2 + u16::MAX as usize;
 /// Largest properties block, with its trailer.
-const PROPERTIES_STORED_MAX: usize = Facts::BYTES_MAX + 256;
+const PROPERTIES_STORED_MAX: usize = Facts::BYTES_MAX + SYMBOLS_BYTES_MAX + 256;
 /// Size of the footer.
 pub const FOOTER_BYTES: usize = 56;
 /// The smallest separator: three varints and no bytes.
@@ -125,43 +126,56 @@ const _: () =
     assert!(CRC_AT + 4 == FOOTER_BYTES && MAGIC_AT + MAGIC.len() == CRC_AT && VERSION_AT + 4 == MAGIC_AT);
 const _: () = assert!(MAX_BLOCK_BYTES > DATA_STORED_MAX);
 
-/// How the data blocks of new segments are compressed. Every build reads `None` and `Lz4`; `Zstd` needs the
+/// How the data blocks of new segments are compressed. Every build reads all but `Zstd`, which needs the
 /// feature `zstd` for both writing and reading.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(u8)]
 pub enum Compression {
-    /// Uncompressed.
+    /// Uncompressed. Blocks are read in place, in a map of the file: found keys are fastest.
     None = 0,
-    /// LZ4: fast.
+    /// LZ4. A read decompresses a block of many rows.
     #[default]
     Lz4 = 1,
     /// Zstandard, level 3: smaller and slower.
     Zstd = 2,
+    /// FSST (Boncz, Neumann, Leis, PVLDB 2020). Each value is compressed by itself with the segment's table
+    /// of frequent strings, so a found key decodes its own value only, in place as with `None`. Text such as
+    /// URLs, titles or JSON gets smaller than with LZ4. Other data may not shrink at all; such values are
+    /// stored as they are.
+    Fsst = 3,
 }
 
 impl Compression {
     /// All of them, those included that this build [lacks](Self::missing_feature).
-    pub const ALL: &[Compression] = &[Compression::None, Compression::Lz4, Compression::Zstd];
+    pub const ALL: &[Compression] =
+        &[Compression::None, Compression::Lz4, Compression::Zstd, Compression::Fsst];
 
     /// Decodes a block's type.
     pub(super) fn from_u8(byte: u8) -> Option<Self> {
         Self::ALL.iter().copied().find(|&kind| kind as u8 == byte)
     }
 
-    /// "none", "lz4" or "zstd".
+    /// "none", "lz4", "zstd" or "fsst".
     pub fn name(self) -> &'static str {
         match self {
             Compression::None => "none",
             Compression::Lz4 => "lz4",
             Compression::Zstd => "zstd",
+            Compression::Fsst => "fsst",
         }
+    }
+
+    /// Whether a block holds its rows as they are, except perhaps the values, so that it can be read in
+    /// place.
+    pub(super) fn is_in_place(self) -> bool {
+        matches!(self, Compression::None | Compression::Fsst)
     }
 
     /// The feature that this build would need; `None` if it has what it takes.
     pub fn missing_feature(self) -> Option<&'static str> {
         match self {
             Compression::Zstd if !cfg!(feature = "zstd") => Some("zstd"),
-            Compression::None | Compression::Lz4 | Compression::Zstd => None,
+            Compression::None | Compression::Lz4 | Compression::Zstd | Compression::Fsst => None,
         }
     }
 
@@ -271,6 +285,25 @@ pub fn open_block<'a>(location: Location<'_>, stored: &'a [u8]) -> Result<(Compr
 pub(super) const RANGES_MARK: u64 = u64::MAX;
 /// The start of the properties. No index has it as its base, either.
 pub(super) const PROPERTIES_MARK: u64 = u64::MAX - 1;
+
+/// The start of a block with the symbol table. No index has it as its base.
+pub(super) const SYMBOLS_MARK: u64 = u64::MAX - 2;
+
+/// The longest block with a symbol table, with its trailer.
+pub(super) const SYMBOLS_STORED_MAX: usize = 8 + SYMBOLS_BYTES_MAX + TRAILER_BYTES;
+
+/// Where a segment has its symbol table, besides its properties: at the start of the file.
+pub(super) fn symbols_handle(symbols: &Symbols) -> BlockHandle {
+    let len = SYMBOLS_MARK.to_le_bytes().len() + symbols.encoded().len() + TRAILER_BYTES;
+    BlockHandle { offset: 0, len: len as u32 }
+}
+
+/// Checks and parses a stored block with the symbol table.
+pub(super) fn parse_symbols(location: Location<'_>, stored: &[u8]) -> Result<Symbols> {
+    let (kind, payload) = open_block(location, stored)?;
+    let table = payload.strip_prefix(&SYMBOLS_MARK.to_le_bytes()).filter(|_| kind == Compression::None);
+    table.and_then(Symbols::parse).ok_or_else(|| location.damaged("the symbol table does not parse"))
+}
 
 /// Appends the payload of a block of range tombstones.
 ///

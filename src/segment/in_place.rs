@@ -1,4 +1,4 @@
-//! Blocks of an uncompressed segment, read in place: in a map of the file, without a copy or the cache.
+//! Blocks of a segment that is uncompressed, except perhaps each value by itself, read in place: in a map of the file, without a copy or the cache.
 //!
 //! 1. A block is compared with its checksum once in each map, before its first row is read.
 //! 2. Whoever has read from the map checks afterwards that it has not faulted. If it has, what was read does
@@ -13,6 +13,7 @@ use super::reader::{Segment, SegmentTail, check_kinds};
 use crate::error::Result;
 use crate::fs::{Map, ReadFile, Verified};
 use crate::key::Entry;
+use bytes::Bytes;
 use std::sync::OnceLock;
 
 /// The map of a segment file.
@@ -42,7 +43,7 @@ impl InPlace {
     /// Maps a segment that has so many index partitions. `None` if its blocks are compressed or the file
     /// cannot be mapped.
     pub fn new(file: &dyn ReadFile, tail: &SegmentTail, partitions: usize) -> Option<Self> {
-        if tail.compression != Compression::None {
+        if !tail.compression.is_in_place() {
             return None;
         }
         // SAFETY: this crate never touches the bytes of a finished segment. `Residency::Mapped` describes
@@ -50,12 +51,6 @@ impl InPlace {
         let map = unsafe { file.map() }.inspect_err(|error| tracing::debug!(%error, "segment not mapped"));
         let verified = (0..partitions).map(|_| OnceLock::new()).collect();
         Some(InPlace { map: map.ok()??, verified })
-    }
-
-    /// Length of the map, in bytes.
-    #[cfg(test)]
-    pub fn mapped_bytes(&self) -> u64 {
-        self.map.len() as u64
     }
 
     /// Memory of the verified bits' table, in bytes.
@@ -92,8 +87,17 @@ impl Segment {
         let stored = in_place.stored(block.handle())?;
         Block::prefetch_front(stored);
         self.verify_in_place(in_place, block, stored)?;
-        let entry = Rows::mapped(stored).get_copied(key, hash);
+        let entry = Rows::mapped(stored).get_copied(key, hash, |codes| self.decode_value(codes))?;
         (!in_place.map.has_faulted()).then_some(entry)
+    }
+
+    fn decode_value(&self, codes: &[u8]) -> Option<Bytes> {
+        self.tail.symbols.as_deref()?.decode(codes, Bytes::copy_from_slice)
+    }
+
+    /// Length of its map, in bytes.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.in_place.as_ref().map_or(0, |in_place| in_place.map.len() as u64)
     }
 
     /// Whether its blocks are read in place.
@@ -106,7 +110,11 @@ impl Segment {
         let in_place = self.in_place.as_ref()?;
         let stored = in_place.stored(block.handle())?;
         self.verify_in_place(in_place, block, stored)?;
-        let copy = Block::copied(stored);
+        let copy = if Rows::mapped(stored).has_coded_values() {
+            Block::parse(self.tail.symbols.as_deref()?.decode_block(stored).ok()?).ok()?
+        } else {
+            Block::copied(stored)
+        };
         (!in_place.map.has_faulted()).then_some(copy)
     }
 
@@ -136,10 +144,12 @@ impl Segment {
     fn check_stored(&self, handle: BlockHandle, stored: &[u8]) -> Result<()> {
         let location = self.location(handle.offset);
         let (kind, payload) = open_block(location, stored)?;
-        if kind != Compression::None {
-            return Err(location.damaged("a compressed block in a segment of uncompressed ones"));
-        }
         check_kinds(location, payload)?;
-        self.located(handle, check(payload))
+        self.located(handle, check(payload))?;
+        let is_coded = Rows::mapped(payload).has_coded_values();
+        if is_coded != (kind == Compression::Fsst) || !kind.is_in_place() {
+            return Err(location.damaged("the values of the block are not what its type says"));
+        }
+        Ok(())
     }
 }

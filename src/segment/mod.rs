@@ -29,6 +29,8 @@ mod read_ahead;
 mod reader;
 mod salvage;
 mod summary;
+mod symbols;
+mod value_coder;
 mod verify;
 mod writer;
 

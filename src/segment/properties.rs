@@ -2,10 +2,12 @@
 
 use super::facts::Facts;
 use super::format::{Compression, Location, PROPERTIES_MARK};
+use super::symbols::Symbols;
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, is_newer_code};
 use crate::key::check_seq;
+use std::sync::Arc;
 
 /// What identifies a store: set when it is created, never changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -23,6 +25,8 @@ pub struct Properties {
     pub store: StoreIdentity,
     /// The writer's setting.
     pub compression: Compression,
+    /// The symbol table of its values, if any of them is coded.
+    pub symbols: Option<Arc<Symbols>>,
     /// What the segment holds.
     pub facts: Facts,
 }
@@ -44,6 +48,12 @@ impl Properties {
         out.put_u8(code);
         key.iter().for_each(|&word| out.put_u64(word));
         out.put_bytes(self.compression.name().as_bytes());
+        if self.compression == Compression::Fsst {
+            out.put_bytes(self.symbols.as_deref().map_or(&[], Symbols::encoded));
+        } else if self.symbols.is_some() {
+            let why = "only values coded by FSST have symbols".into();
+            return Err(Error::Unencodable { what: "the properties of a segment", why });
+        }
         self.facts.encode(out);
         Ok(())
     }
@@ -75,9 +85,20 @@ impl Properties {
         let hasher = KeyHasher::from_code(code, key).ok_or_else(damaged)?;
         let compression = Compression::from_name(name)
             .ok_or_else(|| newer(format!("compression \"{}\"", name.escape_ascii())))?;
+        let symbols = match compression {
+            Compression::Fsst => fields.bytes().ok_or_else(damaged)?,
+            _ => &[],
+        };
+        let symbols = match symbols {
+            [] => None,
+            encoded => Some(Arc::new(Symbols::parse(encoded).ok_or_else(damaged)?)),
+        };
         let facts = Facts::decode(&mut fields).ok_or_else(damaged)?;
         match fields.u8() {
-            None => Ok(Properties { store: StoreIdentity { store_id, hasher }, compression, facts }),
+            None => {
+                let store = StoreIdentity { store_id, hasher };
+                Ok(Properties { store, compression, symbols, facts })
+            }
             Some(0) => Err(damaged()),
             Some(code) => Err(newer(format!("field {code}"))),
         }

@@ -1,9 +1,9 @@
 //! Opening a segment, reading its blocks, and point reads.
 
-use super::block::Block;
+use super::block::{Block, check};
 use super::block_layout::BlockHeader;
 use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
-use super::compress::unpack;
+use super::compress::{Payload, unpack};
 use super::format::{
     BlockHandle, Compression, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES,
     open_block, parse_ranges,
@@ -12,6 +12,7 @@ use super::in_place::{BlockPlace, InPlace};
 use super::index::{Index, Indexed};
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
+use super::symbols::Symbols;
 use crate::error::Result;
 use crate::fs::{Fs, ReadFile};
 use crate::id::FileId;
@@ -49,6 +50,8 @@ pub struct SegmentTail {
     pub(super) summary: SegmentSummary,
     store: StoreIdentity,
     pub(super) compression: Compression,
+    /// The symbol table of its values, if any of them is coded.
+    pub(super) symbols: Option<Arc<Symbols>>,
 }
 
 impl Segment {
@@ -231,9 +234,21 @@ impl Segment {
     pub(super) fn decode_block(&self, handle: BlockHandle, stored: &[u8]) -> Result<Block> {
         let location = self.location(handle.offset);
         let (kind, payload) = open_block(location, stored)?;
-        let payload = unpack(location, kind, payload)?;
+        let payload = self.unpack(location, kind, payload)?;
         check_kinds(location, &payload)?;
         self.located(handle, Block::parse(payload))
+    }
+
+    /// Decompresses the payload of a data block.
+    fn unpack(&self, location: Location<'_>, kind: Compression, payload: &[u8]) -> Result<Payload> {
+        if kind != Compression::Fsst {
+            return unpack(location, kind, payload);
+        }
+        check_kinds(location, payload)?;
+        let symbols = self.tail.symbols.as_deref();
+        let symbols = symbols.ok_or_else(|| location.damaged("coded values without a symbol table"))?;
+        let decoded = check(payload).and_then(|()| symbols.decode_block(payload));
+        decoded.map_err(|what| location.damaged(what))
     }
 
     /// Reads a stored block into the thread's buffer for `parse`, so no read allocates or zeroes a buffer.
@@ -299,7 +314,7 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     let top = parse_index(location(footer.top.offset), top, Indexed::Partitions)?;
     let properties_location = location(footer.properties.offset);
     let (_, payload) = open_block(properties_location, properties)?;
-    let Properties { store, compression, facts } = Properties::decode(properties_location, payload)?;
+    let Properties { store, compression, symbols, facts } = Properties::decode(properties_location, payload)?;
     if footer.number > 0 && (facts.max_seq > 0 || facts.ranges > 0) {
         return Err(location(footer_at).damaged("the footer has a number for rows that have their own"));
     }
@@ -316,7 +331,7 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
         );
     }
     let summary = SegmentSummary::new(&footer, facts, top.area().start, file_bytes);
-    Ok((SegmentTail { footer, summary, store, compression }, top))
+    Ok((SegmentTail { footer, summary, store, compression, symbols }, top))
 }
 
 /// Fails if only a newer version knows the kinds of entries of a data block.

@@ -8,23 +8,25 @@
 //! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow
 //!    the previous ones. Its fingerprints are not checked: the hash key may be lost, and rows get new ones.
 
-use super::block::{Block, Rows};
+use super::block::{Block, Rows, check};
 use super::block_builder::BlockBuilder;
 use super::block_ends::{BlockEnd, block_end, offsets_without_block};
-use super::compress::{Payload, unpack};
+use super::compress::unpack;
 use super::format::{
-    BlockHandle, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, TRAILER_BYTES, open_block, parse_ranges,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, SYMBOLS_STORED_MAX,
+    TRAILER_BYTES, open_block, parse_ranges, parse_symbols, symbols_handle,
 };
 use super::index::{Index, Indexed};
 use super::properties::Properties;
 use super::reader::{check_kinds, parse_index, ranges_handle};
 use super::summary::SegmentSummary;
+use super::symbols::Symbols;
 use crate::error::{Error, IoOp, Result};
 use crate::fs::{HOLE_BYTES, Pieces, ReadFile, read_around_errors};
 use crate::id::FileId;
 use crate::key::{EntryKind, MAX_SEQ, Seq};
 use crate::ranges::RangeTombstones;
-use std::ops::Range;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// Receives each row: key, sequence number, kind, value.
@@ -89,7 +91,7 @@ pub fn salvage(
     let len = file.len()?;
     let most = len.saturating_mul(SEARCH_FACTOR).saturating_add(SEARCH_BYTES_MIN).min(SEARCH_BYTES);
     let effort = most.min(*search_bytes);
-    let mut salvager = Salvager { file, id, effort, last_key: None };
+    let mut salvager = Salvager { file, id, effort, symbols: None, last_key: None };
     let tail = salvager.tail(len)?;
     let mut salvaged = Salvaged {
         gaps: Vec::new(),
@@ -121,7 +123,10 @@ pub fn salvage(
         salvager.blocks(partitions.iter().map(|(_, partition)| partition), end.unwrap_or(len).min(len));
     *search_bytes -= effort - salvager.effort;
 
-    let (mut read_to, mut key) = (0, Vec::new());
+    let of_properties = salvaged.properties.as_ref().and_then(|own| own.symbols.clone());
+    salvager.symbols = salvager.symbols_at_start(len)?.or(of_properties);
+    let (mut read_to, mut key) =
+        (salvager.symbols.as_deref().map_or(0, |of| symbols_handle(of).end()), Vec::new());
     for (handle, is_listed) in blocks {
         let Some(rows) = salvager.data_block(handle, is_listed)? else { continue };
         if handle.offset > read_to {
@@ -152,7 +157,7 @@ pub fn salvage(
 /// # Errors
 /// A file whose length cannot be read; [`Error::UnsupportedVersion`]; [`Error::UnknownCode`].
 pub fn read_properties(file: &Arc<dyn ReadFile>, id: FileId) -> Result<Option<Properties>> {
-    let salvager = Salvager { file, id, effort: 0, last_key: None };
+    let salvager = Salvager { file, id, effort: 0, symbols: None, last_key: None };
     Ok(salvager.tail(file.len()?)?.properties)
 }
 
@@ -161,6 +166,8 @@ struct Salvager<'a> {
     id: FileId,
     /// Remaining bytes to look at in vain.
     effort: u64,
+    /// The symbol table of its values, if it is readable.
+    symbols: Option<Arc<Symbols>>,
     last_key: Option<Vec<u8>>,
 }
 
@@ -202,6 +209,14 @@ impl Salvager<'_> {
 
     fn ranges(&self, handle: BlockHandle) -> Result<Option<RangeTombstones>> {
         unless_damaged(parse_ranges(self.location(handle.offset), &self.stored(handle)))
+    }
+
+    /// The symbol table at the start of the file, if there is one and it is readable.
+    fn symbols_at_start(&self, len: u64) -> Result<Option<Arc<Symbols>>> {
+        let bytes = self.read(0..len.min(SYMBOLS_STORED_MAX as u64));
+        let BlockEnd::At(end) = block_end(self.id, 0, &bytes, len, &mut 0) else { return Ok(None) };
+        let stored = bytes.get(..end).unwrap_or_default();
+        Ok(unless_damaged(parse_symbols(self.location(0), stored))?.map(Arc::new))
     }
 
     /// The top index, the properties and the range tombstones, if readable.
@@ -309,21 +324,35 @@ impl Salvager<'_> {
     /// decompress it, or if the index lists it and a newer version wrote it.
     fn data_block(&self, handle: BlockHandle, is_listed: bool) -> Result<Option<Rows>> {
         let (stored, location) = (self.stored(handle), self.location(handle.offset));
-        let unpacked =
-            open_block(location, &stored).and_then(|(kind, payload)| unpack(location, kind, payload));
+        let opened = open_block(location, &stored);
+        if let Ok((Compression::Fsst, payload)) = opened {
+            if is_listed {
+                check_kinds(location, payload)?;
+            }
+            return Ok(self.decode(payload));
+        }
+        let unpacked = opened.and_then(|(kind, payload)| unpack(location, kind, payload));
         if is_listed && let Ok(payload) = &unpacked {
             check_kinds(location, payload)?;
         }
-        Ok(unless_damaged(unpacked)?.and_then(|payload| self.parse(payload)))
+        let rows = unless_damaged(unpacked)?.and_then(|payload| Some(Block::parse(payload).ok()?.rows()));
+        Ok(rows.filter(|rows| self.is_next(rows)))
     }
 
-    /// The rows of a payload, if it is a data block that follows the previous ones.
-    fn parse(&self, payload: Payload) -> Option<Rows> {
-        let rows = Block::parse(payload).ok()?.rows();
+    /// The rows of a payload with coded values, if it is a data block that follows the previous ones.
+    fn decode(&self, payload: &[u8]) -> Option<Rows> {
+        check(payload).ok()?;
+        self.is_next(&Rows::mapped(payload)).then_some(())?;
+        let decoded = self.symbols.as_deref()?.decode_block(payload).ok()?;
+        Some(Block::parse(decoded).ok()?.rows())
+    }
+
+    /// Whether these are the rows of a data block that follows the previous ones.
+    fn is_next<B: Deref<Target = [u8]>>(&self, rows: &Rows<B>) -> bool {
         let follows = self.last_key.as_ref().is_none_or(|last| rows.key(0).cmp_bytes(last).is_gt());
         let (mut builder, mut rebuilt) = (BlockBuilder::default(), Vec::new());
         let is_numbered = (0..rows.len()).all(|at| rows.seq(at) <= MAX_SEQ);
-        (follows && is_numbered && rows.is_as_written(None, &mut builder, &mut rebuilt)).then_some(rows)
+        follows && is_numbered && rows.is_as_written(None, &mut builder, &mut rebuilt)
     }
 
     fn gap(&self, bytes: u64, before: Option<Vec<u8>>) -> Gap {

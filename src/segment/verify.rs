@@ -4,7 +4,7 @@ use super::block::Rows;
 use super::block_builder::BlockBuilder;
 use super::damaged_blocks::DamagedBlocks;
 use super::facts::FactsBuilder;
-use super::format::{BlockHandle, Footer};
+use super::format::{BlockHandle, Compression, Footer, open_block, parse_symbols, symbols_handle};
 use super::index::Index;
 use super::read_ahead::{READ_BYTES, ReadAhead};
 use super::reader::{Segment, read_tail};
@@ -65,6 +65,7 @@ impl Segment {
             is_damaged: false,
             stopped: None,
         };
+        verifier.symbols(on_damage)?;
         for at in 0..top.len() {
             verifier.partition(&top, at, on_damage)?;
         }
@@ -100,6 +101,27 @@ struct Verifier<'a, 'b> {
 }
 
 impl Verifier<'_, '_> {
+    /// Checks the copy of the symbol table at the start of the file.
+    fn symbols(&mut self, on_damage: &mut OnDamage<'_>) -> Result<()> {
+        let segment = self.segment;
+        let Some(symbols) = segment.tail.symbols.as_deref() else { return Ok(()) };
+        let handle = symbols_handle(symbols);
+        self.offset = Some(handle.end());
+        let checked = self.window.read(segment, handle.offset..handle.end()).and_then(|stored| {
+            self.digest.update(stored);
+            let location = segment.location(handle.offset);
+            if parse_symbols(location, stored)? == *symbols {
+                Ok(())
+            } else {
+                Err(location.damaged("the symbol table differs from the one in the properties"))
+            }
+        });
+        checked.or_else(|error| {
+            self.is_damaged = true;
+            on_damage(DamagedBlocks { error, offset: 0, blocks: Some(0), after: None, up_to: Vec::new() })
+        })
+    }
+
     fn partition(&mut self, top: &Index, number: usize, on_damage: &mut OnDamage<'_>) -> Result<()> {
         let partition = match self.read_partition(top, number) {
             Ok(partition) => partition,
@@ -163,13 +185,21 @@ impl Verifier<'_, '_> {
         let stored = self.window.stored(self.segment, partition, at, false)?;
         self.digest.update(stored);
         let rows = self.segment.decode_block(handle, stored)?.rows();
+        let (kind, payload) = open_block(self.segment.location(handle.offset), stored)?;
+        let hasher = self.segment.store().hasher;
+        let is_as_written = match kind {
+            // The rows as they are stored.
+            Compression::Fsst => {
+                Rows::mapped(payload).is_as_written(Some(hasher), &mut self.builder, &mut self.rebuilt)
+            }
+            _ => rows.is_as_written(Some(hasher), &mut self.builder, &mut self.rebuilt),
+        };
         let location = self.segment.location(handle.offset);
         self.entries(handle, &rows)?;
         if *self.last_key > *separator {
             return Err(location.damaged("keys greater than the block's separator in the index"));
         }
-        let hasher = self.segment.store().hasher;
-        if !rows.is_as_written(Some(hasher), &mut self.builder, &mut self.rebuilt) {
+        if !is_as_written {
             return Err(location.damaged("a data block that no writer would produce"));
         }
         Ok(())

@@ -6,13 +6,14 @@ use super::block_layout::fingerprint;
 use super::compress::Compressor;
 use super::facts::FactsBuilder;
 use super::format::{
-    BlockHandle, Compression, FOOTER_BYTES, Footer, MAX_BLOCK_BYTES, TRAILER_BYTES, WRITES, block_crc,
-    put_ranges, put_type,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, MAX_BLOCK_BYTES, SYMBOLS_MARK, TRAILER_BYTES, WRITES,
+    block_crc, put_ranges, put_type,
 };
 use super::index::{IndexBuilder, PARTITION_BYTES, separator};
 use super::packing::Packing;
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
+use super::value_coder::{SampleEntry, ValueCoder};
 use crate::codec::Encode;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
@@ -76,6 +77,7 @@ pub struct SegmentWriter {
     block_bytes: usize,
     block: BlockBuilder,
     compressor: Compressor,
+    values: ValueCoder,
     packing: Packing,
     /// Size at which the current block ends.
     limit: usize,
@@ -106,6 +108,7 @@ impl SegmentWriter {
             )));
         }
         let compressor = Compressor::new(compression)?;
+        let values = ValueCoder::new(compression, block_bytes);
         let packing = Packing::new(block_bytes);
         Ok(SegmentWriter {
             appender: SegmentAppender::new(fs.create(path)?),
@@ -115,6 +118,7 @@ impl SegmentWriter {
             block_bytes,
             block: BlockBuilder::default(),
             compressor,
+            values,
             limit: packing.limit(0),
             packing,
             last_key: Vec::new(),
@@ -134,15 +138,70 @@ impl SegmentWriter {
         let shared = common_prefix(&self.last_key, key);
         self.check(key, shared, kind, value)?;
         check_seq(seq)?;
-        if self.block.entries() > 0 && self.block.bytes_with(key, shared, seq, kind, value) > self.limit {
-            self.end_block(Some(key))?;
-        }
         let hash = self.store.hasher.hash(key);
-        self.block.append(key, shared, fingerprint(hash), seq, kind, value);
+        if let Some(sample) = self.values.sample() {
+            sample.append(key, fingerprint(hash), seq, kind, value);
+            if sample.is_full() {
+                self.place_sample()?;
+            }
+        } else {
+            self.place(key, shared, fingerprint(hash), seq, kind, value)?;
+        }
         self.facts.count(key, seq, kind, value.len());
         self.last_key.truncate(shared);
         self.last_key.extend_from_slice(&key[shared..]);
         Ok(hash)
+    }
+
+    /// Adds an entry to the current block, or to a new one. Its key shares exactly `shared` leading bytes
+    /// with `last_key`, that of the entry before it.
+    fn place(
+        &mut self,
+        key: &[u8],
+        shared: usize,
+        fingerprint: u8,
+        seq: Seq,
+        kind: EntryKind,
+        value: &[u8],
+    ) -> Result<()> {
+        let mut coded = self.values.encode(&self.block, value);
+        let mut stored = coded.as_deref().unwrap_or(value);
+        let is_other = coded.is_some() != self.block.has_coded_values();
+        if self.block.entries() > 0
+            && (is_other || self.block.bytes_with(key, shared, seq, kind, stored) > self.limit)
+        {
+            self.end_block(Some(key))?;
+            if coded.is_none() {
+                coded = self.values.encode(&self.block, value);
+                stored = coded.as_deref().unwrap_or(value);
+            }
+        }
+        if self.block.entries() == 0 {
+            self.block.set_coded_values(coded.is_some());
+        }
+        self.block.append(key, shared, fingerprint, seq, kind, stored);
+        Ok(())
+    }
+
+    /// Chooses the symbol table and adds the entries that have waited for it.
+    fn place_sample(&mut self) -> Result<()> {
+        let Some(sample) = self.values.train() else { return Ok(()) };
+        if let Some(symbols) = self.values.symbols() {
+            self.appender.pending().put_u64(SYMBOLS_MARK);
+            self.appender.pending().extend_from_slice(symbols.encoded());
+            let handle = seal(&mut self.appender, self.id, 0, Compression::None, 0)?;
+            self.index = IndexBuilder::new(handle.end());
+            self.limit = self.packing.limit(handle.end());
+        }
+        let last_key = std::mem::take(&mut self.last_key);
+        for SampleEntry { key, fingerprint, seq, kind, value } in sample.entries() {
+            let shared = common_prefix(&self.last_key, key);
+            self.place(key, shared, fingerprint, seq, kind, value)?;
+            self.last_key.truncate(shared);
+            self.last_key.extend_from_slice(&key[shared..]);
+        }
+        self.last_key = last_key;
+        Ok(())
     }
 
     fn check(&self, key: &[u8], shared: usize, kind: EntryKind, value: &[u8]) -> Result<()> {
@@ -183,7 +242,7 @@ impl SegmentWriter {
 
     /// Bytes of data so far: written, pending, and in the current block.
     pub fn file_bytes(&self) -> u64 {
-        self.appender.offset() + self.block.bytes() as u64
+        self.appender.offset() + (self.block.bytes() + self.values.waiting_bytes()) as u64
     }
 
     /// Writes index, properties and footer, and makes the file's content durable. The caller makes its name
@@ -209,12 +268,14 @@ impl SegmentWriter {
         if self.entries() == 0 {
             return Err(Error::Internal("a segment has no entries".into()));
         }
+        self.place_sample()?;
         self.end_block(None)?;
         self.end_partition();
         let data_bytes = self.appender.offset();
         let top = self.write_index(data_bytes)?;
         let facts = std::mem::take(&mut self.facts).finish(&self.ranges, std::mem::take(&mut self.last_key));
-        let properties = Properties { store: self.store, compression: self.compression, facts };
+        let symbols = self.values.symbols().cloned();
+        let properties = Properties { store: self.store, compression: self.compression, symbols, facts };
         let at = self.appender.offset();
         properties.encode(self.appender.pending())?;
         let facts = properties.facts;
@@ -233,7 +294,10 @@ impl SegmentWriter {
         let start = pending.len();
         self.block.finish_into(pending);
         let raw = pending.len() - start;
-        let kind = self.compressor.pack(pending, start);
+        let kind = match self.compressor.pack(pending, start) {
+            Compression::None if self.block.has_coded_values() => Compression::Fsst,
+            kind => kind,
+        };
         let stored = pending.len() - start + TRAILER_BYTES;
         self.packing.learn(raw, stored);
         let padding = self.packing.padding(at + stored as u64);

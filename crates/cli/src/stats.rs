@@ -43,6 +43,7 @@ struct SinceOpening {
     #[serde(flatten)]
     counters: BTreeMap<&'static str, u64>,
     segments_open: u64,
+    segment_bytes_mapped: u64,
     filters_mapped: u64,
     write_amplification: f64,
     write_stall: Option<String>,
@@ -180,6 +181,7 @@ impl SinceOpening {
         SinceOpening {
             counters: stats.counters().collect(),
             segments_open: stats.segments_open,
+            segment_bytes_mapped: stats.segment_bytes_mapped,
             filters_mapped: stats.filters_mapped,
             write_amplification: stats.write_amplification(),
             write_stall: stats.write_stall.map(|cause| format!("{cause:?}").to_lowercase()),

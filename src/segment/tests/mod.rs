@@ -33,6 +33,7 @@ const STORE: StoreIdentity =
 const COMPRESSIONS: &[Compression] = &[
     Compression::None,
     Compression::Lz4,
+    Compression::Fsst,
     #[cfg(feature = "zstd")]
     Compression::Zstd,
 ];

@@ -52,7 +52,8 @@ proptest! {
     ) {
         let Fixture { path, summary, .. } = &fixture(&model, options);
         let segment = open_with(path, cache_bytes, may_map).unwrap();
-        prop_assert_eq!(segment.reads_in_place(), may_map && options.compression == Compression::None);
+        let is_in_place = matches!(options.compression, Compression::None | Compression::Fsst);
+        prop_assert_eq!(segment.reads_in_place(), may_map && is_in_place);
         for key in model.keys().chain(&others) {
             prop_assert_eq!(get(&segment, key).unwrap(), model.get(key).cloned());
         }

@@ -35,7 +35,7 @@ fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
     let cases = [
         (data, type_of(data), 9, "a block of codec 9"),
         (data, type_of(data), 0x80 | 9, "a block of codec 9"),
-        (top, type_of(top), 3, "a block of codec 3"),
+        (top, type_of(top), 4, "a block of codec 4"),
         (properties, type_of(properties), 127, "a block of codec 127"),
         (data, entry_kinds, 2, "entries of kinds 2"),
         (properties, hash, 5, "hash code 5 in its properties"),
@@ -76,7 +76,7 @@ fn i14_a_property_of_a_newer_version_is_named_and_is_no_damage() {
     counted.count(b"a", 1, EntryKind::Put, 1);
     let facts = counted.finish(&RangeTombstones::default(), b"a".to_vec());
     let (properties, mut bytes) =
-        (Properties { store: STORE, compression: Compression::None, facts }, Vec::new());
+        (Properties { store: STORE, compression: Compression::None, symbols: None, facts }, Vec::new());
     properties.encode(&mut bytes).unwrap();
     let location = Location { path: Path::new("s"), id: ID, offset: 9 };
     let with = |more: &[u8]| Properties::decode(location, &[&bytes[..], more].concat());

@@ -154,6 +154,6 @@ fn i6_a_hash_of_a_newer_version_in_a_manifest_is_named_and_stays() {
     // Without the manifest, the segment's format is newer.
     fs.remove(&path).unwrap();
     let segment = one(&fs, ".segment");
-    plant_codec(&fs, &segment, 3);
-    assert_left_alone_by_repair(&fs, &segment, "a block of codec 3");
+    plant_codec(&fs, &segment, 4);
+    assert_left_alone_by_repair(&fs, &segment, "a block of codec 4");
 }

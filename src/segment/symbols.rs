@@ -1,0 +1,241 @@
+//! The symbol table of a segment, which compresses each value by itself, so that a found key decodes its own
+//! value and nothing else.
+//!
+//! A symbol is a string of one to eight bytes that is frequent in the values. A coded value is a sequence of
+//! codes of one byte: that of a symbol, or [`ESCAPE`] and a byte as it is. Source: Boncz, Neumann, Leis, "FSST:
+//! Fast Random Access String Compression", PVLDB 13 (2020).
+
+use super::block::{Rows, check};
+use super::block_layout::{BlockHeader, HEADER_BYTES};
+use super::compress::Payload;
+use super::format::{DATA_BYTES_MAX, Parsed};
+use crate::codec::Decoder;
+use crate::key::MAX_VALUE_BYTES;
+use std::cell::Cell;
+use std::fmt;
+
+/// The code that stands for the byte after it.
+const ESCAPE: u8 = 255;
+/// The longest symbol, in bytes.
+const SYMBOL_BYTES: usize = 8;
+/// The most symbols.
+const SYMBOLS_MAX: usize = ESCAPE as usize;
+/// The longest encoding of a table: count, lengths, and the symbols.
+pub(super) const SYMBOLS_BYTES_MAX: usize = 1 + SYMBOLS_MAX * (1 + SYMBOL_BYTES);
+/// The largest buffer that a thread keeps for decoding.
+const DECODED_BYTES: usize = 64 << 10;
+
+thread_local!(static DECODED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
+
+/// A symbol table.
+pub struct Symbols {
+    encoded: Box<[u8]>,
+    /// For each code, the bytes of its symbol, padded with zeros.
+    words: Box<[[u8; SYMBOL_BYTES]; 256]>,
+    /// For each code, the length of its symbol; 0 for a code without one.
+    lens: Box<[u8; 256]>,
+}
+
+impl Symbols {
+    /// Parses a table: `count u8  length u8*count  symbol*count`. `None` if it is not valid.
+    pub fn parse(encoded: &[u8]) -> Option<Self> {
+        let mut fields = Decoder::new(encoded);
+        let count = usize::from(fields.u8()?);
+        let of_symbols = fields.take(count)?;
+        let (mut words, mut lens) = (Box::new([[0; SYMBOL_BYTES]; 256]), Box::new([0; 256]));
+        for ((word, len), &symbol_len) in words.iter_mut().zip(lens.iter_mut()).zip(of_symbols) {
+            let symbol = fields.take(symbol_len.into()).filter(|symbol| !symbol.is_empty())?;
+            word.get_mut(..symbol.len())?.copy_from_slice(symbol);
+            *len = symbol_len;
+        }
+        let is_whole = (1..=SYMBOLS_MAX).contains(&count) && fields.remaining() == 0;
+        is_whole.then(|| Symbols { encoded: encoded.into(), words, lens })
+    }
+
+    /// The table as parsed.
+    pub fn encoded(&self) -> &[u8] {
+        &self.encoded
+    }
+
+    /// Calls `take` with the decoded value. `None` if no table could have produced the codes.
+    pub fn decode<T>(&self, coded: &[u8], take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let mut buffer = DECODED.try_with(Cell::take).unwrap_or_default();
+        let taken =
+            self.decode_to(coded, &mut buffer, 0).map(|end| take(buffer.get(..end).unwrap_or_default()));
+        if buffer.len() <= DECODED_BYTES {
+            _ = DECODED.try_with(|kept| kept.set(buffer));
+        }
+        taken
+    }
+
+    /// Writes the decoded value to `out`, from `at` on. Returns its end; `out` may be longer.
+    #[inline]
+    fn decode_to(&self, coded: &[u8], out: &mut Vec<u8>, at: usize) -> Option<usize> {
+        let most = at + coded.len() * SYMBOL_BYTES;
+        if out.len() < most {
+            out.resize(most, 0);
+        }
+        let (mut end, mut codes) = (at, coded.iter());
+        while let Some(&code) = codes.next() {
+            if code == ESCAPE {
+                *out.get_mut(end)? = *codes.next()?;
+                end += 1;
+                continue;
+            }
+            *out.get_mut(end..)?.first_chunk_mut()? = *self.words.get(usize::from(code))?;
+            let len = *self.lens.get(usize::from(code))?;
+            if len == 0 {
+                return None;
+            }
+            end += usize::from(len);
+        }
+        (end - at <= MAX_VALUE_BYTES).then_some(end)
+    }
+
+    /// A block with the decoded values of a coded one. Bytes may follow the block.
+    pub fn decode_block(&self, coded: &[u8]) -> Parsed<Payload> {
+        const REFUSED: &str = "the values of the data block do not decode";
+        let rows = Rows::mapped(coded);
+        let Some(areas) = rows.areas().filter(|_| rows.has_coded_values()) else { return Err(REFUSED) };
+        let mut values = DECODED.try_with(Cell::take).unwrap_or_default();
+        let (mut ends, mut end) = (Vec::with_capacity(rows.len()), 0);
+        for at in 0..rows.len() {
+            end = self.decode_to(rows.value(at), &mut values, end).ok_or(REFUSED)?;
+            ends.push(end as u32);
+        }
+        let first = ends.first().copied().unwrap_or_default();
+        let is_fixed = (1..).zip(&ends).all(|(count, &end)| u64::from(end) == count * u64::from(first));
+        let (len, value_width) = if is_fixed { (first, 0) } else { (end as u32, 4) };
+        let header = BlockHeader { values: len, value_width, has_coded_values: false, ..areas.header };
+        let ends_bytes = ends.len() * usize::from(value_width);
+        let total = HEADER_BYTES + areas.before_ends.len() + ends_bytes + areas.after_ends.len() + end;
+        if total > DATA_BYTES_MAX {
+            return Err(REFUSED);
+        }
+        let payload = Payload::filled(total, |mut raw| {
+            let mut head = Vec::with_capacity(HEADER_BYTES);
+            header.encode_into(&mut head);
+            for part in [&head[..], areas.before_ends] {
+                raw = copy(raw, part)?;
+            }
+            for end in ends.iter().filter(|_| value_width > 0) {
+                raw = copy(raw, &end.to_le_bytes())?;
+            }
+            raw = copy(raw, areas.after_ends)?;
+            copy(raw, values.get(..end).unwrap_or_default()).map(drop)
+        });
+        if values.len() <= DECODED_BYTES {
+            _ = DECODED.try_with(|kept| kept.set(values));
+        }
+        let payload = payload.map_err(|()| REFUSED)?;
+        check(&payload).map(|()| payload)
+    }
+}
+
+/// Copies `part` to the start of `raw`. Returns the rest of `raw`.
+fn copy<'a>(raw: &'a mut [u8], part: &[u8]) -> Result<&'a mut [u8], ()> {
+    let (start, rest) = raw.split_at_mut_checked(part.len()).ok_or(())?;
+    start.copy_from_slice(part);
+    Ok(rest)
+}
+
+impl PartialEq for Symbols {
+    fn eq(&self, other: &Self) -> bool {
+        self.encoded == other.encoded
+    }
+}
+
+impl Eq for Symbols {}
+
+impl fmt::Debug for Symbols {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Symbols({} bytes)", self.encoded.len())
+    }
+}
+
+/// Encodes values with a symbol table.
+pub struct SymbolEncoder(fsst::Compressor);
+
+impl SymbolEncoder {
+    /// Chooses symbols for values like these. `None` if no symbol would help.
+    pub fn train(sample: &Vec<&[u8]>) -> Option<Self> {
+        let compressor = fsst::Compressor::train(sample);
+        (compressor.n_symbols() > 0).then_some(SymbolEncoder(compressor))
+    }
+
+    /// The table.
+    pub fn symbols(&self) -> Option<Symbols> {
+        let lens = self.0.symbol_lengths().get(..self.0.n_symbols())?;
+        let mut encoded = vec![u8::try_from(lens.len()).ok()?];
+        encoded.extend_from_slice(lens);
+        for (symbol, &len) in self.0.symbol_table().iter().zip(lens) {
+            encoded.extend_from_slice(symbol.to_u64().to_le_bytes().get(..len.into())?);
+        }
+        Symbols::parse(&encoded)
+    }
+
+    /// The codes of a value.
+    pub fn encode(&self, value: &[u8]) -> Vec<u8> {
+        self.0.compress(value)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
+    fn trained(sample: &[Vec<u8>]) -> Option<(SymbolEncoder, Symbols)> {
+        let encoder = SymbolEncoder::train(&sample.iter().map(Vec::as_slice).collect())?;
+        let symbols = encoder.symbols().unwrap();
+        Some((encoder, symbols))
+    }
+
+    fn decoded(symbols: &Symbols, coded: &[u8]) -> Option<Vec<u8>> {
+        symbols.decode(coded, <[u8]>::to_vec)
+    }
+
+    proptest! {
+        #[test]
+        fn a_coded_value_decodes_to_itself(
+            sample in vec(prop_oneof!["[a-d]{0,40}", "(song|album|title)[0-9]{0,4}"].prop_map(String::into_bytes), 1..60),
+            others in vec(vec(any::<u8>(), 0..60), 0..20),
+        ) {
+            let Some((encoder, symbols)) = trained(&sample) else { return Ok(()) };
+            prop_assert_eq!(&Symbols::parse(symbols.encoded()).unwrap(), &symbols);
+            for value in sample.iter().chain(&others) {
+                prop_assert_eq!(&decoded(&symbols, &encoder.encode(value)).unwrap(), value);
+            }
+        }
+
+        #[test]
+        fn any_codes_and_any_table_decode_or_are_refused(
+            table in vec(any::<u8>(), 0..80), codes in vec(any::<u8>(), 0..200),
+        ) {
+            if let Some(symbols) = Symbols::parse(&table) {
+                let found = decoded(&symbols, &codes);
+                prop_assert!(found.is_none_or(|found| found.len() <= 8 * codes.len()));
+            }
+        }
+    }
+
+    #[test]
+    fn a_table_of_any_other_form_is_refused() {
+        let sound = [2, 3, 1, b'a', b'b', b'c', b'd'];
+        let symbols = Symbols::parse(&sound).unwrap();
+        assert_eq!(decoded(&symbols, &[1, 0, ESCAPE, 0, 1]).unwrap(), b"dabc\0d");
+        assert_eq!(decoded(&symbols, &[2]), None, "a code without a symbol");
+        assert_eq!(decoded(&symbols, &[0, ESCAPE]), None, "an escape without its byte");
+        for wrong in [
+            &[][..],
+            &[0],
+            &sound[..6],
+            &[&sound[..], &[0]].concat(),
+            &[1, 0],
+            &[1, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+        ] {
+            assert!(Symbols::parse(wrong).is_none(), "{wrong:?}");
+        }
+    }
+}

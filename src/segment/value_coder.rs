@@ -1,0 +1,148 @@
+//! Codes the values of one segment ([`symbols`](super::symbols)).
+//!
+//! 1. The first entries wait until their values are a sample large enough to choose symbols from.
+//! 2. From then on, each value is coded. A block has coded values or plain ones. A value that gets longer
+//!    ends a block of coded ones; the next block is then plain, until it is full.
+
+use super::block_builder::BlockBuilder;
+use super::format::Compression;
+use super::symbols::{SymbolEncoder, Symbols};
+use crate::key::{EntryKind, Seq};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A sample is full with this many bytes of values. Symbols are chosen from 16 KiB of them.
+const SAMPLE_BYTES: usize = 64 << 10;
+/// A full sample has at most this many blocks, so that tests with small blocks see coded values.
+const SAMPLE_BLOCKS: usize = 16;
+/// A sample is also full if it takes this many times its values in memory.
+const WAITING_FACTOR: usize = 4;
+/// Values are not coded if there are less than this share of a full sample, an eighth: the table takes up to
+/// 2.3 KB, twice.
+const CODED_SHARE_MIN: usize = 8;
+/// A code may be longer than its value by this much and an eighth, without ending the block.
+const EXCESS_BYTES: usize = 8;
+
+/// Codes values, or leaves them as they are.
+pub enum ValueCoder {
+    /// Values are stored as they are.
+    Off,
+    /// Entries wait.
+    Sampling(Sample),
+    /// Values are coded.
+    On(Box<SymbolEncoder>, Arc<Symbols>),
+}
+
+/// Entries that wait for the symbol table.
+#[derive(Default)]
+pub struct Sample {
+    full_bytes: usize,
+    keys: Vec<u8>,
+    values: Vec<u8>,
+    entries: Vec<Waiting>,
+}
+
+struct Waiting {
+    key: Range<usize>,
+    value: Range<usize>,
+    fingerprint: u8,
+    seq: Seq,
+    kind: EntryKind,
+}
+
+/// An entry of a [`Sample`].
+pub struct SampleEntry<'a> {
+    pub key: &'a [u8],
+    pub fingerprint: u8,
+    pub seq: Seq,
+    pub kind: EntryKind,
+    pub value: &'a [u8],
+}
+
+impl ValueCoder {
+    /// For a segment with blocks of this size.
+    pub fn new(compression: Compression, block_bytes: usize) -> Self {
+        let full_bytes = SAMPLE_BYTES.min(block_bytes.saturating_mul(SAMPLE_BLOCKS));
+        match compression {
+            Compression::Fsst => ValueCoder::Sampling(Sample { full_bytes, ..Sample::default() }),
+            Compression::None | Compression::Lz4 | Compression::Zstd => ValueCoder::Off,
+        }
+    }
+
+    /// Where the next entry waits; `None` if entries do not wait.
+    pub fn sample(&mut self) -> Option<&mut Sample> {
+        match self {
+            ValueCoder::Sampling(sample) => Some(sample),
+            ValueCoder::Off | ValueCoder::On(..) => None,
+        }
+    }
+
+    /// Bytes of the entries that wait.
+    pub fn waiting_bytes(&self) -> usize {
+        match self {
+            ValueCoder::Sampling(sample) => sample.keys.len() + sample.values.len(),
+            ValueCoder::Off | ValueCoder::On(..) => 0,
+        }
+    }
+
+    /// Ends the sampling. Returns the entries that have waited; `None` if none do.
+    pub fn train(&mut self) -> Option<Sample> {
+        let ValueCoder::Sampling(sample) = self else { return None };
+        let sample = std::mem::take(sample);
+        *self = if sample.values.len() < sample.full_bytes / CODED_SHARE_MIN {
+            ValueCoder::Off
+        } else {
+            let values = sample.entries().map(|entry| entry.value).filter(|value| !value.is_empty());
+            let encoder = SymbolEncoder::train(&values.collect());
+            let on = encoder.and_then(|encoder| encoder.symbols().map(|symbols| (encoder, symbols)));
+            on.map_or(ValueCoder::Off, |(encoder, symbols)| {
+                ValueCoder::On(Box::new(encoder), Arc::new(symbols))
+            })
+        };
+        Some(sample)
+    }
+
+    /// The symbol table, if values are coded.
+    pub fn symbols(&self) -> Option<&Arc<Symbols>> {
+        match self {
+            ValueCoder::On(_, symbols) => Some(symbols),
+            ValueCoder::Off | ValueCoder::Sampling(_) => None,
+        }
+    }
+
+    /// The codes of a value for the current block; `None` if the value should be stored as it is.
+    pub fn encode(&self, block: &BlockBuilder, value: &[u8]) -> Option<Vec<u8>> {
+        let ValueCoder::On(encoder, _) = self else { return None };
+        let is_plain = block.entries() > 0 && !block.has_coded_values();
+        let coded = if is_plain { return None } else { encoder.encode(value) };
+        (coded.len() <= value.len() + value.len() / 8 + EXCESS_BYTES).then_some(coded)
+    }
+}
+
+impl Sample {
+    /// Adds an entry.
+    pub fn append(&mut self, key: &[u8], fingerprint: u8, seq: Seq, kind: EntryKind, value: &[u8]) {
+        let (key_start, value_start) = (self.keys.len(), self.values.len());
+        self.keys.extend_from_slice(key);
+        self.values.extend_from_slice(value);
+        let (key, value) = (key_start..self.keys.len(), value_start..self.values.len());
+        self.entries.push(Waiting { key, value, fingerprint, seq, kind });
+    }
+
+    /// Whether it is large enough.
+    pub fn is_full(&self) -> bool {
+        let entries = self.keys.len() + self.entries.len() * size_of::<Waiting>();
+        self.values.len() >= self.full_bytes || entries >= WAITING_FACTOR * self.full_bytes
+    }
+
+    /// The entries, in order.
+    pub fn entries(&self) -> impl Iterator<Item = SampleEntry<'_>> {
+        self.entries.iter().map(|Waiting { key, value, fingerprint, seq, kind }| SampleEntry {
+            key: self.keys.get(key.clone()).unwrap_or_default(),
+            value: self.values.get(value.clone()).unwrap_or_default(),
+            fingerprint: *fingerprint,
+            seq: *seq,
+            kind: *kind,
+        })
+    }
+}
