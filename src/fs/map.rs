@@ -1,9 +1,7 @@
 //! Read-only memory: a mapped file, or a copy in anonymous memory. `tests/layering/ranks.rs` lists every file
 //! with `unsafe` code.
 
-use super::file::ReadFile;
 use super::sigbus::{FAULTS, WatchedRange, zero_pages};
-use crate::error::{Error, IoOp, Result};
 use std::fmt;
 use std::fs::File;
 use std::io;
@@ -15,9 +13,6 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed},
     fence,
 };
-
-/// Size of a read, in bytes: large enough for the disk's full throughput.
-pub(crate) const READ_BYTES: usize = 4 << 20;
 
 /// Linux's default limit on the mappings of a process, which include allocations.
 const MAX_MAP_COUNT: usize = 65_530;
@@ -72,7 +67,7 @@ enum Backing {
 }
 
 impl Map {
-    const EMPTY: Map = Map { watched: None, bytes: &[], window: &[], backing: Backing::Empty };
+    pub(super) const EMPTY: Map = Map { watched: None, bytes: &[], window: &[], backing: Backing::Empty };
 
     /// Maps the whole of `file`.
     ///
@@ -107,31 +102,7 @@ impl Map {
         Ok(Map::of_copy(map))
     }
 
-    /// Reads the first `bytes` bytes of a file into anonymous memory, as [`copied`](Self::copied) does,
-    /// without mapping the file. Passes each piece to `check` with its offset, a multiple of 4 MiB, and stops
-    /// taking memory if that fails.
-    ///
-    /// # Errors
-    /// The errors of reading the file and of `check`; [`Error::Io`] if there is not enough memory.
-    pub fn read<E: From<Error>>(
-        file: &dyn ReadFile,
-        bytes: usize,
-        mut check: impl FnMut(u64, &[u8]) -> Result<(), E>,
-    ) -> Result<Self, E> {
-        if bytes == 0 {
-            return Ok(Map::EMPTY);
-        }
-        let mut map =
-            anonymous(bytes).map_err(|e| Error::io(IoOp::Other("allocate memory to pin"), file.path(), e))?;
-        for (i, piece) in map.chunks_mut(READ_BYTES).enumerate() {
-            let at = (i * READ_BYTES) as u64;
-            file.read_exact_at(piece, at)?;
-            check(at, piece)?;
-        }
-        Ok(Map::of_copy(map))
-    }
-
-    fn of_copy(map: memmap2::MmapMut) -> Self {
+    pub(super) fn of_copy(map: memmap2::MmapMut) -> Self {
         // SAFETY: as in `of_file`; nothing writes to the memory from here on.
         let bytes = unsafe { slice::from_raw_parts(map.as_ptr(), map.len()) };
         Map { watched: None, bytes, window: &[], backing: Backing::Anonymous { _map: map } }
@@ -203,7 +174,8 @@ pub(crate) fn any_fault() -> bool {
     FAULTS.load(Acquire) != 0
 }
 
-fn anonymous(bytes: usize) -> io::Result<memmap2::MmapMut> {
+/// Zeroed memory, on huge pages if the kernel provides them.
+pub(super) fn anonymous(bytes: usize) -> io::Result<memmap2::MmapMut> {
     let map = memmap2::MmapMut::map_anon(bytes)?;
     #[cfg(target_os = "linux")]
     let _ = map.advise(memmap2::Advice::HugePage); // Only advice.
@@ -227,7 +199,6 @@ impl fmt::Debug for Map {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fs::{Fs, RealFs};
 
     /// The budget limits the number of maps, and a dropped map makes room.
     #[test]
@@ -253,18 +224,5 @@ mod tests {
         drop(maps);
         // Other tests map files too, but not a hundred of them at once.
         assert!(FILE_MAPS.taken.load(Relaxed) < with_maps);
-    }
-
-    #[test]
-    fn a_copy_of_a_file_that_takes_several_reads_is_the_file() {
-        let dir = tempfile::tempdir().unwrap();
-        let path = dir.path().join("file");
-        let bytes: Vec<u8> = (0..2 * READ_BYTES as u32 + 1000).map(|i| (i / 1000) as u8).collect();
-        std::fs::write(&path, &bytes).unwrap();
-        let file = RealFs.open(&path).unwrap();
-        for len in [0, 1000, READ_BYTES, READ_BYTES + 1, bytes.len()] {
-            let read = Map::read(&*file, len, |_, _| Ok::<_, Error>(()));
-            assert!(*read.unwrap() == bytes[..len], "{len} bytes");
-        }
     }
 }

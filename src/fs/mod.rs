@@ -4,6 +4,7 @@
 mod dir_descriptor;
 mod durable_dirs;
 mod file;
+mod file_copy;
 mod irregular;
 mod locked_fs;
 mod lost_sector;
@@ -23,10 +24,11 @@ mod verified;
 
 pub use durable_dirs::{create_dir_durably, parent_of};
 pub use file::{AppendFile, ReadFile};
+pub(crate) use file_copy::READ_BYTES;
 pub(crate) use locked_fs::LockedFs;
 pub use lost_sector::{SECTOR_BYTES, has_lost_sector};
 pub use map::Map;
-pub(crate) use map::{READ_BYTES, any_fault};
+pub(crate) use map::any_fault;
 pub(crate) use pieces::{HOLE_BYTES, Pieces};
 pub use process::Process;
 pub(crate) use read_only_tree::{ReadOnlyTreeFs, TreeFile};

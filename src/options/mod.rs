@@ -134,7 +134,7 @@ impl Options {
         self
     }
 
-    /// Compression of data blocks. Default LZ4.
+    /// Compression of data blocks. Default [`Compression::Auto`].
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self

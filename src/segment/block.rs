@@ -3,8 +3,9 @@
 use super::block_builder::BlockBuilder;
 use super::block_layout::{BlockHeader, HEADER_BYTES, Layout, fingerprint};
 use super::compress::Payload;
-use super::format::Parsed;
+use super::format::{Location, Parsed};
 use crate::codec::{low_bytes, uint_at};
+use crate::error::Result;
 use crate::hash::KeyHasher;
 use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, same_bytes};
 use bytes::Bytes;
@@ -103,6 +104,14 @@ pub fn check(payload: &[u8]) -> Parsed<()> {
         return Err("a key exceeds the size limit");
     }
     Ok(())
+}
+
+/// Fails if only a newer version knows the kinds of entries of a data block.
+pub(super) fn check_kinds(location: Location<'_>, payload: &[u8]) -> Result<()> {
+    match BlockHeader::decode(payload).and_then(|header| header.newer_kinds()) {
+        Some(kinds) => Err(location.unknown_code(format!("entries of kinds {kinds}"))),
+        None => Ok(()),
+    }
 }
 
 /// The layout of a block that was checked. It may have changed since if it is mapped; its offsets still do

@@ -117,7 +117,9 @@ impl Compressor {
     pub fn new(compression: Compression) -> Result<Self> {
         let method = match compression {
             Compression::None | Compression::Fsst => Method::None,
-            Compression::Lz4 => Method::Lz4(Box::new(lz4_flex::block::CompressTable::large())),
+            Compression::Lz4 | Compression::Auto => {
+                Method::Lz4(Box::new(lz4_flex::block::CompressTable::large()))
+            }
             #[cfg(feature = "zstd")]
             Compression::Zstd => Method::Zstd(
                 zstd::bulk::Compressor::new(3).map_err(|e| Error::Internal(format!("zstd: {e}")))?,
@@ -175,7 +177,7 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
     let packed = fields.take(fields.remaining()).unwrap_or_default();
     let bound = match kind {
         Compression::Lz4 => packed.len().saturating_mul(LZ4_MAX_RATIO).min(DATA_BYTES_MAX),
-        Compression::None | Compression::Zstd | Compression::Fsst => DATA_BYTES_MAX,
+        Compression::None | Compression::Zstd | Compression::Fsst | Compression::Auto => DATA_BYTES_MAX,
     };
     if len > bound {
         return Err(location.damaged(format!(
@@ -185,7 +187,7 @@ pub fn unpack(location: Location<'_>, kind: Compression, payload: &[u8]) -> Resu
     }
     Payload::filled(len, |raw| {
         let written = match kind {
-            Compression::None | Compression::Fsst => None,
+            Compression::None | Compression::Fsst | Compression::Auto => None,
             Compression::Lz4 => lz4_flex::block::decompress_into(packed, raw).ok(),
             Compression::Zstd => unzstd(location, packed, raw)?,
         };

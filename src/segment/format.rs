@@ -2,11 +2,11 @@
 //! little-endian; `varint` is LEB128.
 //!
 //! ```text
-//! segment    := block(data)*  block(index)*  [block(ranges)]  block(top index)  block(properties)  footer
-//!               without gaps
+//! segment    := [block(symbols)]  block(data)*  block(index)*  [block(ranges)]  block(top index)
+//!               block(properties)  footer        without gaps
 //! block(x)   := payload  type u8  crc u32        at most 128 MiB, before and after decompression
 //!             | payload  0 u8*n  n u16  (128 + type) u8  crc u32
-//! payload    := x                                type 0
+//! payload    := x                                type 0, or type 3 for a data block with coded values
 //!             | length u32  lz4 block of x       type 1
 //!             | length u32  zstd frame of x      type 2
 //!
@@ -14,12 +14,18 @@
 //!               tombstones u8  smallest seq u64
 //!               fingerprint u8*count  bytes*prefix  (key end)*count  (value end)*count  seq*count
 //!               tombstone bits  suffix*count  value*count
+//! value      := bytes, or in a block of type 3 code*
+//! code       := number of a symbol u8, or 255 and a byte
+//! symbols    := mark u64  table
+//! table      := count u8  length u8*count  symbol*count       a symbol: 1 to 8 bytes
+//!
 //! index      := base u64  count u32  separator*count          also the top index
 //! separator  := shared varint  rest varint  length varint  bytes*rest
 //!
 //! ranges     := mark u64  count varint  (from bytes  seq varint)*count      bytes: varint length first
 //!
 //! properties := mark u64  store id u64  hash code u8  hash key u64 u64  compression bytes
+//!               [length varint  table]           if compression is "fsst"
 //!               facts: see `facts.rs`  (code u8 …)*
 //! footer     := segment id u64        0      56 bytes, the last of the file
 //!               number u64            8
@@ -35,7 +41,7 @@
 //!
 //! **block.** `crc` covers the payload, the type, and the block's location: segment id u64, offset u64. A
 //! block from another file or offset (a misdirected write, a recycled extent) therefore fails the check. A
-//! type above 2 belongs to a newer version, and this one reports it ([`Error::UnknownCode`]). Invalid: a crc
+//! type above 3 belongs to a newer version, and this one reports it ([`Error::UnknownCode`]). Invalid: a crc
 //! mismatch, or a `length` that exceeds 128 MiB or 255 times the lz4 block, or that differs from the
 //! decompressed size. Only data blocks are compressed; a block that does not shrink by an eighth is stored as
 //! type 0. The second form has padding up to the end of a page of the file. Only data blocks are padded.
@@ -55,6 +61,17 @@
 //! block exactly. A data block is valid exactly when the writer would produce the same bytes for its entries;
 //! `verify` checks that.
 //!
+//! In a block of type 3, values are coded with the segment's symbols: each code stands for its symbol, and
+//! 255 for the byte after it. The high bit of `value width` is then set, and `values` and the ends are those
+//! of the codes. A search decodes only the value that it finds. Other blocks of the segment, whose values
+//! would not shrink, are of type 0. Invalid: the bit without the type or the type without the bit, a code
+//! without a symbol, a value over 64 MiB.
+//!
+//! **symbols.** The strings that are frequent in the values (`symbols.rs`). The properties repeat the table,
+//! so that a file that has lost its end can still be salvaged. `mark` is 2⁶⁴ - 3, which no index has as its
+//! base. Invalid: no symbols, an empty or longer symbol, a table that differs from the properties', or
+//! symbols in a segment of another compression than "fsst".
+//!
 //! **index.** Each separator stands for one block. It is at least the block's last key and less than the
 //! first key of the next block. The first block starts at `base`, each other block where the previous one
 //! ends; `length` includes payload, type and crc. A partition indexes data blocks; the top index indexes
@@ -71,11 +88,12 @@
 //! neighbours with the same number, a first number of 0, a key over 64 KiB.
 //!
 //! **properties.** What the segment holds, for statistics and repair. `mark` is 2⁶⁴ - 2, which no index has
-//! as its base. `compression` is the writer's setting ("none", "lz4", "zstd"; any other belongs to a newer
-//! version). `store id`, `hash code` and `hash key` repeat the store's own, so that a store without its
-//! manifest can be rebuilt from its segments. `facts.rs` has the byte map of the facts, which the manifest
-//! repeats. Anything after them is a field of a newer version, named by its code (1 to 255); this version
-//! writes none. Invalid: no compression, a fact that contradicts the entries, or a field of code 0.
+//! as its base. `compression` is the writer's setting ("none", "lz4", "zstd", "fsst"; any other belongs to a
+//! newer version). An empty table means that no value is coded. `store id`, `hash code` and `hash key` repeat
+//! the store's own, so that a store without its manifest can be rebuilt from its segments. `facts.rs` has the
+//! byte map of the facts, which the manifest repeats. Anything after them is a field of a newer version,
+//! named by its code (1 to 255); this version writes none. Invalid: no compression, a fact that contradicts
+//! the entries, or a field of code 0.
 //!
 //! **footer.** The top index ends where the properties start, and the properties end where the footer starts.
 //! `digest` is the 64-bit digest of every byte before the footer; a sidecar names it to prove that it belongs
@@ -84,8 +102,8 @@
 //! if the blocks have the numbers. Invalid: a crc or magic mismatch, a segment id that differs from the
 //! file's number, a number where blocks have numbers or ranges are deleted, a sequence number above 2⁶³ - 1.
 
+pub use super::compression::Compression;
 use super::facts::Facts;
-use super::symbols::{SYMBOLS_BYTES_MAX, Symbols};
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
@@ -107,6 +125,12 @@ pub(super) const DATA_BYTES_MAX: usize = MAX_VALUE_BYTES + MAX_KEY_BYTES + 4096;
 pub(super) const DATA_STORED_MAX: usize = DATA_BYTES_MAX + TRAILER_BYTES + 2 + u16::MAX as usize;
 /// Largest properties block, with its trailer.
 const PROPERTIES_STORED_MAX: usize = Facts::BYTES_MAX + SYMBOLS_BYTES_MAX + 256;
+/// The longest symbol, in bytes.
+pub(super) const SYMBOL_BYTES: usize = 8;
+/// The most symbols of a table: each has a code of one byte, and one code is for other bytes.
+pub(super) const SYMBOLS_MAX: usize = 255;
+/// The longest symbol table.
+pub(super) const SYMBOLS_BYTES_MAX: usize = 1 + SYMBOLS_MAX * (1 + SYMBOL_BYTES);
 /// Size of the footer.
 pub const FOOTER_BYTES: usize = 56;
 /// The smallest separator: three varints and no bytes.
@@ -125,64 +149,6 @@ const CRC_AT: usize = 52;
 const _: () =
     assert!(CRC_AT + 4 == FOOTER_BYTES && MAGIC_AT + MAGIC.len() == CRC_AT && VERSION_AT + 4 == MAGIC_AT);
 const _: () = assert!(MAX_BLOCK_BYTES > DATA_STORED_MAX);
-
-/// How the data blocks of new segments are compressed. Every build reads all but `Zstd`, which needs the
-/// feature `zstd` for both writing and reading.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[repr(u8)]
-pub enum Compression {
-    /// Uncompressed. Blocks are read in place, in a map of the file: found keys are fastest.
-    None = 0,
-    /// LZ4. A read decompresses a block of many rows.
-    #[default]
-    Lz4 = 1,
-    /// Zstandard, level 3: smaller and slower.
-    Zstd = 2,
-    /// FSST (Boncz, Neumann, Leis, PVLDB 2020). Each value is compressed by itself with the segment's table
-    /// of frequent strings, so a found key decodes its own value only, in place as with `None`. Text such as
-    /// URLs, titles or JSON gets smaller than with LZ4. Other data may not shrink at all; such values are
-    /// stored as they are.
-    Fsst = 3,
-}
-
-impl Compression {
-    /// All of them, those included that this build [lacks](Self::missing_feature).
-    pub const ALL: &[Compression] =
-        &[Compression::None, Compression::Lz4, Compression::Zstd, Compression::Fsst];
-
-    /// Decodes a block's type.
-    pub(super) fn from_u8(byte: u8) -> Option<Self> {
-        Self::ALL.iter().copied().find(|&kind| kind as u8 == byte)
-    }
-
-    /// "none", "lz4", "zstd" or "fsst".
-    pub fn name(self) -> &'static str {
-        match self {
-            Compression::None => "none",
-            Compression::Lz4 => "lz4",
-            Compression::Zstd => "zstd",
-            Compression::Fsst => "fsst",
-        }
-    }
-
-    /// Whether a block holds its rows as they are, except perhaps the values, so that it can be read in
-    /// place.
-    pub(super) fn is_in_place(self) -> bool {
-        matches!(self, Compression::None | Compression::Fsst)
-    }
-
-    /// The feature that this build would need; `None` if it has what it takes.
-    pub fn missing_feature(self) -> Option<&'static str> {
-        match self {
-            Compression::Zstd if !cfg!(feature = "zstd") => Some("zstd"),
-            Compression::None | Compression::Lz4 | Compression::Zstd | Compression::Fsst => None,
-        }
-    }
-
-    pub(super) fn from_name(name: &[u8]) -> Option<Self> {
-        Self::ALL.iter().copied().find(|kind| kind.name().as_bytes() == name)
-    }
-}
 
 /// Where a block lies in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -288,22 +254,6 @@ pub(super) const PROPERTIES_MARK: u64 = u64::MAX - 1;
 
 /// The start of a block with the symbol table. No index has it as its base.
 pub(super) const SYMBOLS_MARK: u64 = u64::MAX - 2;
-
-/// The longest block with a symbol table, with its trailer.
-pub(super) const SYMBOLS_STORED_MAX: usize = 8 + SYMBOLS_BYTES_MAX + TRAILER_BYTES;
-
-/// Where a segment has its symbol table, besides its properties: at the start of the file.
-pub(super) fn symbols_handle(symbols: &Symbols) -> BlockHandle {
-    let len = SYMBOLS_MARK.to_le_bytes().len() + symbols.encoded().len() + TRAILER_BYTES;
-    BlockHandle { offset: 0, len: len as u32 }
-}
-
-/// Checks and parses a stored block with the symbol table.
-pub(super) fn parse_symbols(location: Location<'_>, stored: &[u8]) -> Result<Symbols> {
-    let (kind, payload) = open_block(location, stored)?;
-    let table = payload.strip_prefix(&SYMBOLS_MARK.to_le_bytes()).filter(|_| kind == Compression::None);
-    table.and_then(Symbols::parse).ok_or_else(|| location.damaged("the symbol table does not parse"))
-}
 
 /// Appends the payload of a block of range tombstones.
 ///

@@ -1,7 +1,6 @@
 //! Opening a segment, reading its blocks, and point reads.
 
-use super::block::{Block, check};
-use super::block_layout::BlockHeader;
+use super::block::{Block, check, check_kinds};
 use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
 use super::compress::{Payload, unpack};
 use super::format::{
@@ -10,6 +9,7 @@ use super::format::{
 };
 use super::in_place::{BlockPlace, InPlace};
 use super::index::{Index, Indexed};
+use super::pinned_partition::PinnedPartition;
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
 use super::symbols::Symbols;
@@ -20,7 +20,7 @@ use crate::key::{Entry, Seq};
 use crate::ranges::RangeTombstones;
 use std::cell::Cell;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 /// Largest buffer that a thread keeps for its next read. The memory of a huge value is freed.
 const STORED_BYTES: usize = 256 << 10;
@@ -72,7 +72,11 @@ impl Segment {
         let file = fs.open(path)?;
         let (tail, top) = read_tail(&*file, id)?;
         let partitions: Box<[_]> = (0..top.len()).map(|_| PinnedPartition::default()).collect();
-        let in_place = if may_map { InPlace::new(&*file, &tail, top.len()) } else { None };
+        let in_place = if may_map {
+            InPlace::new(&*file, tail.compression, tail.symbols.clone(), top.len())
+        } else {
+            None
+        };
         let tables = size_of_val(&*partitions) + in_place.as_ref().map_or(0, InPlace::table_bytes);
         let top_bytes = top.weight() + tables;
         cache.open(top_bytes);
@@ -115,10 +119,13 @@ impl Segment {
     #[inline]
     fn get_from(&self, partition: &Index, number: usize, key: &[u8], hash: u64) -> Result<Option<Entry>> {
         let block = BlockPlace { partition, number, at: self.seek_block(partition, number, key)? };
-        if let Some(entry) = self.get_in_place(block, key, hash) {
-            return Ok(entry);
-        }
         let handle = block.handle();
+        if let Some(in_place) = &self.in_place {
+            let location = self.location(handle.offset);
+            if let Some(entry) = in_place.get(block, location, &self.counters, key, hash) {
+                return Ok(entry);
+            }
+        }
         let block = match self.cached_block(handle, true) {
             Some(block) => block,
             None => self.read_block(handle)?,
@@ -130,6 +137,21 @@ impl Segment {
     #[inline]
     pub(super) fn seq_of(&self, stored: Seq) -> Seq {
         stored.wrapping_add(self.tail.footer.number) // One of the two is 0.
+    }
+
+    /// A copy of a block that is read in place; `None` if it must be read from the file.
+    pub(super) fn copy_in_place(&self, block: BlockPlace<'_>) -> Option<Block> {
+        self.in_place.as_ref()?.copy(block, self.location(block.handle().offset), &self.counters)
+    }
+
+    /// Whether its blocks are read in place.
+    pub(super) fn reads_in_place(&self) -> bool {
+        self.in_place.as_ref().is_some_and(|in_place| !in_place.has_faulted())
+    }
+
+    /// Length of its map, in bytes.
+    pub fn mapped_bytes(&self) -> u64 {
+        self.in_place.as_ref().map_or(0, InPlace::mapped_bytes)
     }
 
     /// Reads its range tombstones.
@@ -156,7 +178,7 @@ impl Segment {
                 let Ok(at) = self.seek_block(&partition, number, key) else { return };
                 let block = BlockPlace { partition: &partition, number, at };
                 let handle = block.handle();
-                if self.is_verified_in_place(block)
+                if self.in_place.as_ref().is_some_and(|in_place| in_place.is_verified(block))
                     || self.cache.data(self.identity(), handle.offset, false).is_some()
                 {
                     return;
@@ -334,14 +356,6 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     Ok((SegmentTail { footer, summary, store, compression, symbols }, top))
 }
 
-/// Fails if only a newer version knows the kinds of entries of a data block.
-pub(super) fn check_kinds(location: Location<'_>, payload: &[u8]) -> Result<()> {
-    match BlockHeader::decode(payload).and_then(|header| header.newer_kinds()) {
-        Some(kinds) => Err(location.unknown_code(format!("entries of kinds {kinds}"))),
-        None => Ok(()),
-    }
-}
-
 /// Where the range tombstones are, if any: between the last partition and the top index.
 pub(super) fn ranges_handle(footer: &Footer, top: &Index) -> BlockHandle {
     let offset = top.area().end;
@@ -355,36 +369,5 @@ pub(super) fn parse_index(location: Location<'_>, stored: &[u8], of: Indexed) ->
     match kind {
         Compression::None => Index::parse(payload, of).map_err(|what| location.damaged(what)),
         _ => Err(location.damaged("the index block is compressed")),
-    }
-}
-
-/// An index partition of an open segment, kept in memory once read, so that a point read needs no cache
-/// lookup for it. Empty if the budget for pinned partitions was used up by then.
-#[derive(Default)]
-struct PinnedPartition(OnceLock<Arc<Index>>);
-
-impl PinnedPartition {
-    /// The partition, if it is pinned.
-    #[inline]
-    pub fn get(&self) -> Option<&Arc<Index>> {
-        self.0.get()
-    }
-
-    /// Pins `index` within the budget of `cache`. `false` if the budget is used up.
-    pub fn set(&self, cache: &BlockCache, index: &Arc<Index>) -> bool {
-        if !cache.pin(index.weight()) {
-            return false;
-        }
-        if self.0.set(Arc::clone(index)).is_err() {
-            cache.unpin(index.weight()); // Another thread was first.
-        }
-        true
-    }
-
-    /// Gives the budget back. Only for a segment that is about to be dropped.
-    pub fn release(&self, cache: &BlockCache) {
-        if let Some(index) = self.0.get() {
-            cache.unpin(index.weight());
-        }
     }
 }

@@ -8,19 +8,19 @@
 //! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow
 //!    the previous ones. Its fingerprints are not checked: the hash key may be lost, and rows get new ones.
 
-use super::block::{Block, Rows, check};
+use super::block::{Block, Rows, check, check_kinds};
 use super::block_builder::BlockBuilder;
 use super::block_ends::{BlockEnd, block_end, offsets_without_block};
 use super::compress::unpack;
 use super::format::{
-    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, SYMBOLS_STORED_MAX,
-    TRAILER_BYTES, open_block, parse_ranges, parse_symbols, symbols_handle,
+    BlockHandle, Compression, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, TRAILER_BYTES, open_block,
+    parse_ranges,
 };
 use super::index::{Index, Indexed};
 use super::properties::Properties;
-use super::reader::{check_kinds, parse_index, ranges_handle};
+use super::reader::{parse_index, ranges_handle};
 use super::summary::SegmentSummary;
-use super::symbols::Symbols;
+use super::symbols::{SYMBOLS_STORED_MAX, Symbols, parse_symbols, symbols_handle};
 use crate::error::{Error, IoOp, Result};
 use crate::fs::{HOLE_BYTES, Pieces, ReadFile, read_around_errors};
 use crate::id::FileId;

@@ -2,26 +2,24 @@
 //! value and nothing else.
 //!
 //! A symbol is a string of one to eight bytes that is frequent in the values. A coded value is a sequence of
-//! codes of one byte: that of a symbol, or [`ESCAPE`] and a byte as it is. Source: Boncz, Neumann, Leis, "FSST:
-//! Fast Random Access String Compression", PVLDB 13 (2020).
+//! codes of one byte: that of a symbol, or [`ESCAPE`] and a byte as it is. Source: Boncz, Neumann, Leis,
+//! "FSST: Fast Random Access String Compression", PVLDB 13 (2020).
 
 use super::block::{Rows, check};
 use super::block_layout::{BlockHeader, HEADER_BYTES};
 use super::compress::Payload;
-use super::format::{DATA_BYTES_MAX, Parsed};
+use super::format::{
+    BlockHandle, Compression, DATA_BYTES_MAX, Location, Parsed, SYMBOL_BYTES, SYMBOLS_BYTES_MAX,
+    SYMBOLS_MARK, SYMBOLS_MAX, TRAILER_BYTES, open_block,
+};
 use crate::codec::Decoder;
+use crate::error::Result as FileResult;
 use crate::key::MAX_VALUE_BYTES;
 use std::cell::Cell;
 use std::fmt;
 
 /// The code that stands for the byte after it.
-const ESCAPE: u8 = 255;
-/// The longest symbol, in bytes.
-const SYMBOL_BYTES: usize = 8;
-/// The most symbols.
-const SYMBOLS_MAX: usize = ESCAPE as usize;
-/// The longest encoding of a table: count, lengths, and the symbols.
-pub(super) const SYMBOLS_BYTES_MAX: usize = 1 + SYMBOLS_MAX * (1 + SYMBOL_BYTES);
+const ESCAPE: u8 = SYMBOLS_MAX as u8;
 /// The largest buffer that a thread keeps for decoding.
 const DECODED_BYTES: usize = 64 << 10;
 
@@ -130,6 +128,22 @@ impl Symbols {
         let payload = payload.map_err(|()| REFUSED)?;
         check(&payload).map(|()| payload)
     }
+}
+
+/// The longest block with a symbol table, with its trailer.
+pub(super) const SYMBOLS_STORED_MAX: usize = 8 + SYMBOLS_BYTES_MAX + TRAILER_BYTES;
+
+/// Where a segment has its symbol table, besides its properties: at the start of the file.
+pub(super) fn symbols_handle(symbols: &Symbols) -> BlockHandle {
+    let len = SYMBOLS_MARK.to_le_bytes().len() + symbols.encoded().len() + TRAILER_BYTES;
+    BlockHandle { offset: 0, len: len as u32 }
+}
+
+/// Checks and parses a stored block with the symbol table.
+pub(super) fn parse_symbols(location: Location<'_>, stored: &[u8]) -> FileResult<Symbols> {
+    let (kind, payload) = open_block(location, stored)?;
+    let table = payload.strip_prefix(&SYMBOLS_MARK.to_le_bytes()).filter(|_| kind == Compression::None);
+    table.and_then(Symbols::parse).ok_or_else(|| location.damaged("the symbol table does not parse"))
 }
 
 /// Copies `part` to the start of `raw`. Returns the rest of `raw`.

@@ -1,13 +1,15 @@
 //! Codes the values of one segment ([`symbols`](super::symbols)).
 //!
-//! 1. The first entries wait until their values are a sample large enough to choose symbols from.
+//! 1. The first entries wait until their values are a sample large enough to choose symbols from. With
+//!    [`Compression::Auto`], the sample also decides whether values are coded, or blocks compressed by LZ4.
 //! 2. From then on, each value is coded. A block has coded values or plain ones. A value that gets longer
 //!    ends a block of coded ones; the next block is then plain, until it is full.
 
 use super::block_builder::BlockBuilder;
+use super::compress::Compressor;
 use super::format::Compression;
 use super::symbols::{SymbolEncoder, Symbols};
-use crate::key::{EntryKind, Seq};
+use crate::key::{EntryKind, Seq, common_prefix};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -20,8 +22,10 @@ const WAITING_FACTOR: usize = 4;
 /// Values are not coded if there are less than this share of a full sample, an eighth: the table takes up to
 /// 2.3 KB, twice.
 const CODED_SHARE_MIN: usize = 8;
-/// A code may be longer than its value by this much and an eighth, without ending the block.
+/// The codes may be longer than their value by an eighth and this much, without ending the block.
 const EXCESS_BYTES: usize = 8;
+/// They are never longer by more than this, so that the largest value still fits its block.
+const EXCESS_BYTES_MAX: usize = 256;
 
 /// Codes values, or leaves them as they are.
 pub enum ValueCoder {
@@ -37,6 +41,8 @@ pub enum ValueCoder {
 #[derive(Default)]
 pub struct Sample {
     full_bytes: usize,
+    /// The size of a block, if LZ4 is the alternative.
+    lz4_block_bytes: Option<usize>,
     keys: Vec<u8>,
     values: Vec<u8>,
     entries: Vec<Waiting>,
@@ -63,8 +69,11 @@ impl ValueCoder {
     /// For a segment with blocks of this size.
     pub fn new(compression: Compression, block_bytes: usize) -> Self {
         let full_bytes = SAMPLE_BYTES.min(block_bytes.saturating_mul(SAMPLE_BLOCKS));
+        let lz4_block_bytes = (compression == Compression::Auto).then_some(block_bytes);
         match compression {
-            Compression::Fsst => ValueCoder::Sampling(Sample { full_bytes, ..Sample::default() }),
+            Compression::Fsst | Compression::Auto => {
+                ValueCoder::Sampling(Sample { full_bytes, lz4_block_bytes, ..Sample::default() })
+            }
             Compression::None | Compression::Lz4 | Compression::Zstd => ValueCoder::Off,
         }
     }
@@ -93,7 +102,7 @@ impl ValueCoder {
             ValueCoder::Off
         } else {
             let values = sample.entries().map(|entry| entry.value).filter(|value| !value.is_empty());
-            let encoder = SymbolEncoder::train(&values.collect());
+            let encoder = SymbolEncoder::train(&values.collect()).filter(|encoder| sample.favours(encoder));
             let on = encoder.and_then(|encoder| encoder.symbols().map(|symbols| (encoder, symbols)));
             on.map_or(ValueCoder::Off, |(encoder, symbols)| {
                 ValueCoder::On(Box::new(encoder), Arc::new(symbols))
@@ -115,7 +124,8 @@ impl ValueCoder {
         let ValueCoder::On(encoder, _) = self else { return None };
         let is_plain = block.entries() > 0 && !block.has_coded_values();
         let coded = if is_plain { return None } else { encoder.encode(value) };
-        (coded.len() <= value.len() + value.len() / 8 + EXCESS_BYTES).then_some(coded)
+        let excess = (value.len() / 8 + EXCESS_BYTES).min(EXCESS_BYTES_MAX);
+        (coded.len() <= value.len() + excess).then_some(coded)
     }
 }
 
@@ -133,6 +143,44 @@ impl Sample {
     pub fn is_full(&self) -> bool {
         let entries = self.keys.len() + self.entries.len() * size_of::<Waiting>();
         self.values.len() >= self.full_bytes || entries >= WAITING_FACTOR * self.full_bytes
+    }
+
+    /// Whether coded values take no more space than blocks that LZ4 compresses, if that is the alternative.
+    fn favours(&self, encoder: &SymbolEncoder) -> bool {
+        let Some(block_bytes) = self.lz4_block_bytes else { return true };
+        let Ok(mut lz4) = Compressor::new(Compression::Lz4) else { return true };
+        let coded = self.stored_bytes(block_bytes, |value| encoder.encode(value), |_| {});
+        let compressed = self.stored_bytes(block_bytes, <[u8]>::to_vec, |block| {
+            lz4.pack(block, 0);
+        });
+        coded <= compressed
+    }
+
+    /// The size of the sample's blocks, given what is stored of a value and what becomes of a block.
+    fn stored_bytes(
+        &self,
+        block_bytes: usize,
+        stored: impl Fn(&[u8]) -> Vec<u8>,
+        mut pack: impl FnMut(&mut Vec<u8>),
+    ) -> usize {
+        let (mut builder, mut block, mut total) = (BlockBuilder::default(), Vec::new(), 0);
+        let mut end_block = |builder: &mut BlockBuilder| {
+            block.clear();
+            builder.finish_into(&mut block);
+            pack(&mut block);
+            total += block.len();
+        };
+        let mut last_key: &[u8] = &[];
+        for SampleEntry { key, fingerprint, seq, kind, value } in self.entries() {
+            let (shared, value) = (common_prefix(last_key, key), stored(value));
+            if builder.entries() > 0 && builder.bytes_with(key, shared, seq, kind, &value) > block_bytes {
+                end_block(&mut builder);
+            }
+            builder.append(key, shared, fingerprint, seq, kind, &value);
+            last_key = key;
+        }
+        end_block(&mut builder);
+        total
     }
 
     /// The entries, in order.

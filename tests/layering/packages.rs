@@ -44,6 +44,7 @@ const FOREIGN: [(&str, &[&str]); 2] = [
             "caseless",
             "crossbeam-skiplist",
             "libc",
+            "fsst-rs",
             "lz4_flex",
             "memmap2",
             "quick_cache",

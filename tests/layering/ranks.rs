@@ -26,7 +26,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
     ),
 ];
 /// Every file of these crates with unsafe code, and the reason.
-const UNSAFE_HOMES: [(&str, &str); 24] = [
+const UNSAFE_HOMES: [(&str, &str); 26] = [
     ("crates/filter/src/blocked/eights.rs", "SIMD loads"),
     ("crates/filter/src/blocked/entry.rs", "functions compiled for an instruction set"),
     ("crates/filter/src/huge_pages.rs", "advice about pages"),
@@ -40,6 +40,7 @@ const UNSAFE_HOMES: [(&str, &str); 24] = [
     ("crates/filter/src/prefetch.rs", "the prefetch instruction"),
     ("crates/filter/src/probe_fns.rs", "the types of the functions that a prober calls"),
     ("crates/filter/src/prober.rs", "calls of SIMD functions that detection has allowed"),
+    ("src/fs/file.rs", "the contract of a mapping"),
     ("src/fs/map.rs", "the mapping"),
     ("src/fs/traits.rs", "the contract of a mapping"),
     ("src/fs/process.rs", "the page that a fork wipes, and pthread_atfork"),
@@ -50,6 +51,7 @@ const UNSAFE_HOMES: [(&str, &str); 24] = [
     ("src/fs/reader_locks.rs", "fcntl"),
     ("src/fs/sigbus.rs", "the signal handler"),
     ("src/sync/short_lock.rs", "the clock of a thread's CPU time"),
+    ("src/segment/in_place.rs", "the promise that a published segment never changes"),
     ("src/sidecar/verify.rs", "the promise that a published sidecar never changes"),
 ];
 /// Files that read and write files without the seam in `src/fs`.

@@ -1,7 +1,9 @@
 //! Walking a segment's entries from any bound, in either direction.
 
 mod pass_damage;
+mod steps;
 
+use self::steps::{beyond, step};
 use super::access::Access;
 use super::block::{Block, Rows};
 use super::compress::keep_spare;
@@ -389,20 +391,4 @@ enum Ahead {
     Unknown,
     Missing,
     Cached(Block),
-}
-
-/// The numbers below `count` that follow `at` in the direction of the walk.
-fn beyond(direction: Direction, at: usize, count: usize) -> Range<usize> {
-    match direction {
-        Direction::Forward => (at + 1).min(count)..count,
-        Direction::Reverse => 0..at,
-    }
-}
-
-#[inline]
-fn step(direction: Direction, left: &mut Range<usize>) -> Option<usize> {
-    match direction {
-        Direction::Forward => left.next(),
-        Direction::Reverse => left.next_back(),
-    }
 }

@@ -1,6 +1,7 @@
 //! Continues past what cannot be read.
 
-use super::{SegmentCursor, Stop, beyond};
+use super::steps::beyond;
+use super::{SegmentCursor, Stop};
 use crate::error::{Error, Result};
 use crate::segment::damaged_blocks::DamagedBlocks;
 

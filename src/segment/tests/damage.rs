@@ -11,7 +11,8 @@ use std::os::unix::fs::FileExt;
 fn small(compression: Compression) -> (Model, Fixture) {
     let mut model = songs(64);
     model.extend((0..30).map(|i| (format!("t{i:02}").into_bytes(), tombstone(i))));
-    let block_bytes = if compression == Compression::Fsst { 64 } else { 120 };
+    let is_coded = matches!(compression, Compression::Fsst | Compression::Auto);
+    let block_bytes = if is_coded { 64 } else { 120 };
     let fixture = fixture_with(&model, small_ranges(), WriterOptions { block_bytes, compression });
     let (partitions, bytes) = (fixture.segment.top.len(), fixture.summary.file_bytes);
     assert!(partitions >= 2 && bytes < 6000, "{partitions} partitions, {bytes} bytes");

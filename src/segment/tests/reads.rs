@@ -111,7 +111,7 @@ fn cache_stays_within_its_budget_and_refuses_blocks_of_an_eighth() {
 #[test]
 fn i12_pinned_partitions_take_a_quarter_of_the_cache_and_give_it_back() {
     let Fixture { path, .. } =
-        &fixture(&songs(20_000), WriterOptions { block_bytes: 128, ..Default::default() });
+        &fixture(&songs(20_000), WriterOptions { block_bytes: 128, compression: Compression::Lz4 });
     let capacity = 20 << 10;
     let cache = Arc::new(BlockCache::new(capacity));
     let read_all = || {

@@ -2,7 +2,7 @@
 
 use crate::support::{Fault, Layout, OpKind, STORE, SimFs, fill_deep, tiny_on};
 use sidebloom::fs::Fs;
-use sidebloom::{Db, FilterPolicy};
+use sidebloom::{Compression, Db, FilterPolicy};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -82,7 +82,10 @@ fn a_segment_that_is_compacted_away_while_verify_runs_is_not_reported() {
 #[test]
 fn verify_goes_on_behind_bad_blocks_and_says_what_is_unreadable() {
     let fs = SimFs::new();
-    let options = || tiny_on(&fs).block_bytes(256).segment_bytes(1 << 20).memtable_bytes(1 << 20);
+    let options = || {
+        let options = tiny_on(&fs).compression(Compression::Lz4).block_bytes(256);
+        options.segment_bytes(1 << 20).memtable_bytes(1 << 20)
+    };
     let db = options().open(STORE).unwrap();
     (0..2000).for_each(|n| db.put(format!("key{n:04}"), [7; 8]).unwrap());
     db.flush().unwrap();

@@ -76,7 +76,8 @@ fn a_short_range_is_cached_and_a_long_one_evicts_nothing() {
 #[test]
 fn a_scan_of_many_segments_leaves_the_full_cache_as_it_is() {
     let dir = fast_dir();
-    let options = || quiet().segment_bytes(64 << 10).block_cache_bytes(400 << 10);
+    let options =
+        || quiet().compression(Compression::Lz4).segment_bytes(64 << 10).block_cache_bytes(400 << 10);
     let db = options().open(dir.path()).unwrap();
     db.ingest((0..3 * ROWS).map(|n| sidebloom::Result::Ok((key(n), n.to_be_bytes().repeat(50))))).unwrap();
     drop(db);

@@ -2,7 +2,7 @@
 //! one, and nothing they hide comes back).
 
 use crate::support::{Crash, STORE, SimFs, assert_holds, contents, eventually, fast_dir, tiny, tiny_on};
-use sidebloom::{Batch, Db, Error, FilterPolicy, Options, repair};
+use sidebloom::{Batch, Compression, Db, Error, FilterPolicy, Options, repair};
 
 fn key(i: u32) -> String {
     format!("key{i:05}")
@@ -251,7 +251,7 @@ fn long_runs_of_tombstones_go_by_themselves() {
 #[test]
 fn walks_pass_a_deleted_range_without_reading_it_but_for_newer_rows() {
     let dir = fast_dir();
-    let db = tiny().block_cache_bytes(0).open(dir.path()).unwrap();
+    let db = tiny().compression(Compression::Lz4).block_cache_bytes(0).open(dir.path()).unwrap();
     fill(&db, 0..5000, "a value that fills segments of 4 KiB soon");
     db.compact().unwrap();
     let before = db.snapshot();
