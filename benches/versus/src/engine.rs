@@ -146,6 +146,21 @@ impl EngineKind {
         }
     }
 
+    /// How its files keep rows, and which memory holds the rows that it reads. Those with a cache of their own
+    /// read what it does not have from the page cache.
+    pub fn data(self) -> &'static str {
+        match self {
+            EngineKind::Rocksdb
+            | EngineKind::RocksdbBloom
+            | EngineKind::RocksdbRibbon
+            | EngineKind::Sidebloom
+            | EngineKind::SidebloomNofilter => "LZ4, own cache",
+            EngineKind::Fjall => "LZ4 below level 1, own cache",
+            EngineKind::Redb => "plain, own cache",
+            EngineKind::Lmdb => "plain, mapped",
+        }
+    }
+
     /// Whether the engine keeps this file mapped in memory by design. A cold run leaves it there.
     pub fn stays_in_memory(self, file: &Path) -> bool {
         self == EngineKind::Sidebloom && file.extension().is_some_and(|extension| extension == "filter")

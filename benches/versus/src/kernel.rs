@@ -144,18 +144,32 @@ pub fn write_back(files: &[PathBuf]) -> io::Result<()> {
 pub fn cached_share(files: &[PathBuf]) -> io::Result<f64> {
     let (mut cached, mut all) = (0, 0);
     for file in files {
-        let file = fs::File::open(file)?;
-        let bytes = file.metadata()?.len() as usize;
-        if bytes > 0 {
-            let pages = cached_pages(&file, bytes)?;
-            cached += pages.iter().filter(|&&page| page & 1 == 1).count();
-            all += pages.len();
-        }
+        let (of_file, pages) = cached_pages(file)?;
+        cached += of_file;
+        all += pages;
     }
     Ok(if all == 0 { 0.0 } else { cached as f64 / all as f64 })
 }
 
-fn cached_pages(file: &fs::File, bytes: usize) -> io::Result<Vec<u8>> {
+/// Bytes of these files in the page cache, mapped or not. A file that a compaction has just deleted has none.
+pub fn cached_bytes(files: &[PathBuf]) -> u64 {
+    let pages = files.iter().filter_map(|file| cached_pages(file).ok()).map(|(cached, _)| cached);
+    (pages.sum::<usize>() * rustix::param::page_size()) as u64
+}
+
+/// The pages of a file in the page cache, and all of its pages.
+fn cached_pages(path: &Path) -> io::Result<(usize, usize)> {
+    let file = fs::File::open(path)?;
+    let bytes = file.metadata()?.len() as usize;
+    if bytes == 0 {
+        return Ok((0, 0));
+    }
+    let pages = pages_in_memory(&file, bytes)?;
+    Ok((pages.iter().filter(|&&page| page & 1 == 1).count(), pages.len()))
+}
+
+/// A byte for each page; its lowest bit says whether the page is in memory.
+fn pages_in_memory(file: &fs::File, bytes: usize) -> io::Result<Vec<u8>> {
     let mut pages = vec![0u8; bytes.div_ceil(rustix::param::page_size())];
     // SAFETY: a new read-only mapping of the whole file, placed by the kernel. Nothing reads through it.
     let map = unsafe {
@@ -189,7 +203,25 @@ mod tests {
     fn a_file_just_written_is_in_the_page_cache() {
         let path = std::env::temp_dir().join(format!("versus-cached-{}", std::process::id()));
         fs::write(&path, vec![1; 100_000]).unwrap();
-        assert_eq!(cached_share(std::slice::from_ref(&path)).unwrap(), 1.0);
+        let files = [path.clone(), path.with_extension("deleted")];
+        assert_eq!(cached_share(&files[..1]).unwrap(), 1.0);
+        assert_eq!(cached_bytes(&files), 100_000u64.next_multiple_of(rustix::param::page_size() as u64));
+        fs::remove_file(path).unwrap();
+    }
+
+    #[test]
+    fn dropped_pages_count_again_only_once_they_are_read() {
+        use std::io::Read;
+        let path = std::env::temp_dir().join(format!("versus-dropped-{}", std::process::id()));
+        let files = [path.clone()];
+        fs::write(&path, vec![1; 1 << 20]).unwrap();
+        drop_page_cache(&files).unwrap();
+        if is_memory(&std::env::temp_dir()) || cached_bytes(&files) > 0 {
+            return eprintln!("skipped: the page cache cannot be dropped here");
+        }
+        io::copy(&mut fs::File::open(&path).unwrap().take(4096), &mut io::sink()).unwrap();
+        let cached = cached_bytes(&files);
+        assert!((4096..=1 << 20).contains(&cached), "{cached}");
         fs::remove_file(path).unwrap();
     }
 }

@@ -63,6 +63,7 @@ pub fn all(run: &BenchRecord) -> Vec<Measure> {
     let row_bytes = settings.row_bytes;
     let rate = |o: &WorkerOutcome| Some(o.ops_per_second);
     let mean = |o: &WorkerOutcome| Some(o.mean_ns);
+    let memory = WorkerOutcome::all_memory_bytes;
     let measures = vec![
         less("missing key, mean", "readmissing", nanos, mean),
         less("missing key, p50", "readmissing", nanos, |o| Some(o.p50_ns)),
@@ -70,10 +71,12 @@ pub fn all(run: &BenchRecord) -> Vec<Measure> {
         less("32 missing keys at once, each", "multireadmissing", nanos, mean),
         less("found key, mean", "readrandom", nanos, mean),
         less("found key, p99.9", "readrandom", nanos, |o| Some(o.p999_ns)),
+        less("found key: memory, page cache included", "readrandom", bytes, memory),
         less("missing key, cold", "readmissing-cold", nanos, mean),
         less("missing key, cold: disk reads", "readmissing-cold", number, |o| o.disk_reads_per_op),
         less("found key, cold", "readrandom-cold", nanos, mean),
         less("found key, cold: bytes read", "readrandom-cold", bytes, |o| Some(o.disk_bytes_per_op)),
+        less("found key, cold: memory, page cache included", "readrandom-cold", bytes, memory),
         less("32 found keys at once, cold, each", "multireadrandom-cold", nanos, mean),
         less("open and first missing key, cold", "open-miss-cold", nanos, mean),
         less(format!("open and first {misses} missing keys, cold"), "open-misses-cold", nanos, mean),
@@ -89,7 +92,7 @@ pub fn all(run: &BenchRecord) -> Vec<Measure> {
         more("8 threads: found keys", "rows-read-threads", rate),
         more("8 threads: single puts", "rows-put-threads", rate),
         less("found key while another thread writes, p99.9", "readwhilewriting", nanos, |o| Some(o.p999_ns)),
-        less("resident memory after that, mapped pages included", "readwhilewriting", bytes, |o| {
+        less("own memory after that, mapped pages included", "readwhilewriting", bytes, |o| {
             Some(o.resident_bytes() as f64)
         }),
     ];

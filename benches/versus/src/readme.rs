@@ -85,7 +85,9 @@ pub fn section(run: &BenchRecord) -> String {
          rows with values of {} bytes. Cache {} MiB, {}, LZ4, batches of 100, no fsync per write. Each store is loaded once, its compactions \
          finish, and all engines read it in turn; medians of {} rounds, each workload in its own process. Without *cold*: the engine's cache is \
          full and the rest is in the page cache. *Cold*: empty page cache; each engine keeps its filters and indexes in memory, except when it is \
-         opened.\n\n",
+         opened. *Memory, page cache included*: the process's own memory and what the page cache has of the store's files, which without *cold* \
+         is all of them. Engines that do not compress have larger files, and mapped ones have no cache but the page cache: the row *data* says \
+         which.\n\n",
         run.date,
         run.machine.describe(),
         count(settings.num as f64),
@@ -135,6 +137,7 @@ fn table(run: &BenchRecord) -> String {
     for measure in measures::all(run) {
         text += &row(&measure.name, &|kind| strong(kind, measure.cell(run, kind)));
     }
+    text += &row("data", &|kind| kind.data().to_owned());
     text += &row("filter bits per key", &|kind| {
         let bits = |o: &WorkerOutcome| o.filter_bits_per_key(run.settings.num);
         shown(run.median(kind, "load", bits), number)

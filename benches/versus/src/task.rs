@@ -56,8 +56,11 @@ pub struct WorkerOutcome {
     pub write_amplification: Option<f64>,
     /// Resident anonymous memory at the end, in bytes.
     pub memory_bytes: u64,
-    /// Resident pages of mapped files at the end, in bytes.
+    /// Resident pages of mapped files at the end, in bytes, the program's code included.
     pub mapped_bytes: u64,
+    /// The store's files in the page cache at the end, mapped or not, in bytes.
+    #[serde(default)]
+    pub page_cache_bytes: Option<u64>,
     /// Disk space of the store, in bytes.
     pub disk_bytes: u64,
     /// Seconds from the last write until nothing was left to compact.
@@ -92,6 +95,11 @@ impl WorkerOutcome {
     /// Resident memory: anonymous pages, and pages of mapped files.
     pub fn resident_bytes(&self) -> u64 {
         self.memory_bytes + self.mapped_bytes
+    }
+
+    /// All memory that holds the store: anonymous pages, and its files in the page cache, mapped or not.
+    pub fn all_memory_bytes(&self) -> Option<f64> {
+        self.page_cache_bytes.map(|cached| (self.memory_bytes + cached) as f64)
     }
 
     /// Size of the filters, if the engine has any.

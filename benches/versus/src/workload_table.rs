@@ -66,7 +66,8 @@ fn columns(run: &BenchRecord, workload: &str) -> Vec<ResultColumn> {
             column("write amp", number, |o| o.write_amplification),
             column("on disk", bytes, |o| Some(o.disk_bytes as f64)),
             runs(),
-            column("memory", bytes, |o| Some(o.memory_bytes as f64)),
+            column("own memory", bytes, |o| Some(o.memory_bytes as f64)),
+            data(),
         ],
         _ => {
             let mut columns = timing(run, &spec);
@@ -105,9 +106,17 @@ fn memory(workload: &WorkloadSpec) -> Vec<ResultColumn> {
         ];
     }
     vec![
-        column("memory", bytes, |o| Some(o.memory_bytes as f64)),
-        column("+mapped", bytes, |o| Some(o.mapped_bytes as f64)),
+        column("memory", bytes, WorkerOutcome::all_memory_bytes),
+        column("own memory", bytes, |o| Some(o.memory_bytes as f64)),
+        column("page cache", bytes, |o| o.page_cache_bytes.map(|n| n as f64)),
+        column("mapped", bytes, |o| Some(o.mapped_bytes as f64)),
+        data(),
     ]
+}
+
+/// Whether the engine compresses, and whether it has a cache of its own or leaves that to the page cache.
+fn data() -> ResultColumn {
+    ("data", Box::new(|_, engine, _| engine.data().to_owned()))
 }
 
 /// The text above a workload's table.

@@ -70,9 +70,13 @@ pub fn of_run(run: &BenchRecord) -> Result<Vec<String>> {
         figure_bars(run, "count", "Filter memory, bits per key", number, |o| {
             o.filter_bits_per_key(run.settings.num)
         })?,
-        figure_bars(run, "readmissing", "Resident memory, all data in the cache", bytes, |o| {
-            Some(o.memory_bytes as f64)
-        })?,
+        figure_bars(
+            run,
+            "readrandom",
+            "Memory of lookups of present keys, page cache included, all data in memory",
+            bytes,
+            WorkerOutcome::all_memory_bytes,
+        )?,
         figure_bars(run, "load", "Bytes written per byte loaded, in random order", number, |o| {
             o.write_amplification
         })?,

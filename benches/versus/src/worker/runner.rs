@@ -88,6 +88,7 @@ impl TaskRunner {
             disk_bytes_per_op: per_op(run.read_bytes),
             memory_bytes,
             mapped_bytes,
+            page_cache_bytes: Some(kernel::cached_bytes(&kernel::files(&self.task.dir))),
             disk_bytes: kernel::disk_bytes(&self.task.dir),
             open_ns: open.as_nanos() as f64,
             ..WorkerOutcome::default()
