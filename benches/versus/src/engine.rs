@@ -53,7 +53,7 @@ pub trait Engine: Send + Sync {
 /// An engine's own statistics.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub struct EngineFacts {
-    /// Sorted runs that a lookup may have to search in each level, from level 0 on; `None` for a B-tree.
+    /// Sorted runs that a lookup may have to search in each level, from level 0 on; `None` without runs.
     pub runs_by_level: Option<Vec<u64>>,
     /// Size of the filters in bytes.
     pub filter_bytes: Option<u64>,
@@ -64,7 +64,7 @@ pub struct EngineFacts {
 }
 
 impl EngineFacts {
-    /// Sorted runs that a lookup may have to search; `None` for a B-tree.
+    /// Sorted runs that a lookup may have to search; `None` without runs.
     pub fn runs(&self) -> Option<u64> {
         self.runs_by_level.as_ref().map(|levels| levels.iter().sum())
     }
@@ -96,6 +96,10 @@ pub enum EngineKind {
     Redb,
     /// LMDB.
     Lmdb,
+    /// libmdbx, which descends from LMDB.
+    Libmdbx,
+    /// CandyStore, a hash table, whose keys have no order.
+    Candystore,
 }
 
 impl EngineKind {
@@ -108,8 +112,10 @@ impl EngineKind {
             EngineKind::Fjall,
             EngineKind::Redb,
             EngineKind::Lmdb,
+            EngineKind::Libmdbx,
+            EngineKind::Candystore,
         ];
-        rocksdb.into_iter().filter(|_| cfg!(feature = "rocksdb")).chain(others).collect()
+        rocksdb.into_iter().chain(others).filter(|kind| kind.is_in_this_build()).collect()
     }
 
     /// The engines that a user chose, or every one.
@@ -117,9 +123,21 @@ impl EngineKind {
         if chosen.is_empty() { EngineKind::all() } else { chosen.to_vec() }
     }
 
-    /// Whether a lookup may have to search several sorted runs. A B-tree has none.
+    fn is_in_this_build(self) -> bool {
+        match self {
+            EngineKind::Libmdbx => cfg!(feature = "libmdbx"),
+            _ => !self.is_rocksdb() || cfg!(feature = "rocksdb"),
+        }
+    }
+
+    /// Whether a lookup may have to search several sorted runs. A B-tree and a hash table have none.
     pub fn has_runs(self) -> bool {
-        !matches!(self, EngineKind::Redb | EngineKind::Lmdb)
+        self.is_sidebloom() || self.is_rocksdb() || self == EngineKind::Fjall
+    }
+
+    /// Whether it has its keys in order, so that it can seek and scan.
+    pub fn has_order(self) -> bool {
+        self != EngineKind::Candystore
     }
 
     /// Whether it is sidebloom, with filters or without.
@@ -143,6 +161,8 @@ impl EngineKind {
             EngineKind::Fjall => "fjall",
             EngineKind::Redb => "redb",
             EngineKind::Lmdb => "lmdb",
+            EngineKind::Libmdbx => "libmdbx",
+            EngineKind::Candystore => "candystore",
         }
     }
 
@@ -157,12 +177,18 @@ impl EngineKind {
             | EngineKind::SidebloomNofilter => "LZ4, own cache",
             EngineKind::Fjall => "LZ4 below level 1, own cache",
             EngineKind::Redb => "plain, own cache",
-            EngineKind::Lmdb => "plain, mapped",
+            EngineKind::Lmdb | EngineKind::Libmdbx => "plain, mapped",
+            EngineKind::Candystore => "plain, page cache",
         }
     }
 
-    /// Whether the engine keeps this file mapped in memory by design. A cold run leaves it there.
+    /// Whether the engine keeps this file mapped in memory by design: sidebloom its filters, CandyStore its
+    /// index. A cold run leaves it there.
     pub fn stays_in_memory(self, file: &Path) -> bool {
-        self == EngineKind::Sidebloom && file.extension().is_some_and(|extension| extension == "filter")
+        match self {
+            EngineKind::Sidebloom => file.extension().is_some_and(|extension| extension == "filter"),
+            EngineKind::Candystore => file.file_name().is_some_and(|name| name == "index" || name == "rows"),
+            _ => false,
+        }
     }
 }

@@ -52,7 +52,7 @@ use std::io::Write;
 #[cfg(feature = "rocksdb")]
 use std::path::{Path, PathBuf};
 
-/// Measure sidebloom against RocksDB, fjall, redb and LMDB
+/// Measure sidebloom against RocksDB, fjall, redb, LMDB, libmdbx and CandyStore
 #[derive(Parser)]
 #[command(version)]
 enum VersusCommand {

@@ -153,7 +153,7 @@ impl BenchRecord {
         rounds::median(self.values(engine, workload, figure))
     }
 
-    /// The sorted runs of each level at the end of the last accepted round; `None` for a B-tree.
+    /// The sorted runs of each level at the end of the last accepted round; `None` without runs.
     pub fn runs_by_level(&self, engine: EngineKind, workload: &str) -> Option<String> {
         self.accepted(engine, workload).last()?.1.facts.describe_runs()
     }

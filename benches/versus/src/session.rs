@@ -69,6 +69,7 @@ impl BenchSession {
             begin: Instant::now(),
         };
         session.find_limits();
+        session.note_lacks();
         Ok(session)
     }
 
@@ -102,6 +103,20 @@ impl BenchSession {
             }
         };
         self.record.notes.push(format!("not available: {}: {why}", limited.join(", ")));
+    }
+
+    /// Notes which engines cannot run which of the wanted workloads. Their tables show dashes.
+    fn note_lacks(&mut self) {
+        let wanted: Vec<&str> = WORKLOADS
+            .iter()
+            .filter(|workload| workload.needs_order() && self.wants(workload))
+            .map(|workload| workload.name)
+            .collect();
+        let engines = self.record.engines.iter().map(|(kind, _)| *kind);
+        for kind in engines.filter(|kind| !kind.has_order() && !wanted.is_empty()).collect::<Vec<_>>() {
+            let (name, wanted) = (kind.name(), wanted.join(", "));
+            self.record.notes.push(format!("not available in {name}, whose keys have no order: {wanted}"));
+        }
     }
 
     /// Runs all rounds of each wanted workload on each engine. Calls `done` after each workload's last round.
@@ -144,7 +159,9 @@ impl BenchSession {
     /// Runs one workload on each engine in turn.
     fn turn(&mut self, workload: WorkloadSpec, round: u64, rounds: u64) -> Result<()> {
         self.generation += 1;
-        for engine in self.record.engines.iter().map(|(kind, _)| *kind).collect::<Vec<_>>() {
+        let engines = self.record.engines.iter().map(|(kind, _)| *kind);
+        let able = engines.filter(|kind| kind.has_order() || !workload.needs_order());
+        for engine in able.collect::<Vec<_>>() {
             progress(&format!("round {}/{}: {} on {}", round + 1, rounds, workload.name, engine.name()));
             let work = || self.work(engine, workload);
             let outcome = if workload.only_reads() { second_chance(work)? } else { work()? };
@@ -266,6 +283,20 @@ mod tests {
         assert!(session.home.is_none());
         drop(session);
         assert!(!stores.exists());
+    }
+
+    #[test]
+    fn workloads_that_an_engine_cannot_run_are_noted() {
+        let stores = std::env::temp_dir().join(format!("versus-lacks-{}", std::process::id()));
+        let settings = BenchSettings::of_flags("--num 20000");
+        let notes = |wanted: &str| {
+            let engines = [EngineKind::Sidebloom, EngineKind::Candystore];
+            let wanted = wanted.split(' ').map(str::to_owned).collect();
+            BenchSession::new(&stores, &engines, wanted, &settings, 1).unwrap().record.notes.clone()
+        };
+        let expected = "not available in candystore, whose keys have no order: rows-scan, ycsb-e";
+        assert_eq!(notes("rows-scan readrandom ycsb-e"), [expected]);
+        assert!(notes("readrandom load").is_empty());
     }
 
     #[test]

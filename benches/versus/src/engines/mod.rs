@@ -1,6 +1,9 @@
 //! The engines of the comparison, one file each.
 
+pub mod candystore;
 pub mod fjall;
+#[cfg(feature = "libmdbx")]
+pub mod libmdbx;
 pub mod lmdb;
 pub mod redb;
 #[cfg(feature = "rocksdb")]
@@ -31,6 +34,11 @@ pub fn open(kind: EngineKind, dir: &Path, settings: &BenchSettings, count: bool)
         EngineKind::Fjall => Box::new(fjall::FjallEngine::open(dir, settings)?),
         EngineKind::Redb => Box::new(redb::RedbEngine::open(dir, settings)?),
         EngineKind::Lmdb => Box::new(lmdb::LmdbEngine::open(dir, settings)?),
+        #[cfg(feature = "libmdbx")]
+        EngineKind::Libmdbx => Box::new(libmdbx::MdbxEngine::open(dir, settings)?),
+        #[cfg(not(feature = "libmdbx"))]
+        EngineKind::Libmdbx => return Err("this build has no libmdbx: build with --features libmdbx".into()),
+        EngineKind::Candystore => Box::new(candystore::CandyEngine::open(dir, settings)?),
     })
 }
 
@@ -49,5 +57,10 @@ pub fn describe(kind: EngineKind, settings: &BenchSettings) -> String {
         EngineKind::Fjall => fjall::describe(settings),
         EngineKind::Redb => redb::describe(settings),
         EngineKind::Lmdb => lmdb::describe(),
+        #[cfg(feature = "libmdbx")]
+        EngineKind::Libmdbx => libmdbx::describe().to_owned(),
+        #[cfg(not(feature = "libmdbx"))]
+        EngineKind::Libmdbx => "not in this build".to_owned(),
+        EngineKind::Candystore => candystore::describe().to_owned(),
     }
 }

@@ -39,6 +39,8 @@ fn color(kind: EngineKind) -> RGBColor {
         EngineKind::Rocksdb => PALETTE[5],
         EngineKind::SidebloomNofilter => PALETTE[6],
         EngineKind::RocksdbRibbon => PALETTE[7],
+        EngineKind::Libmdbx => PALETTE[8],
+        EngineKind::Candystore => PALETTE[9],
     }
 }
 

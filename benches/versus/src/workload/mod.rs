@@ -176,6 +176,17 @@ impl WorkloadSpec {
         matches!(self.kind, WorkloadKind::Open | WorkloadKind::OpenMissing { .. })
     }
 
+    /// Whether it needs the keys in order.
+    pub fn needs_order(&self) -> bool {
+        matches!(
+            self.kind,
+            WorkloadKind::Range { .. }
+                | WorkloadKind::Scan
+                | WorkloadKind::ScanKeys
+                | WorkloadKind::Ycsb('e')
+        )
+    }
+
     /// Whether it leaves the store unchanged.
     pub fn only_reads(&self) -> bool {
         !matches!(

@@ -1,5 +1,6 @@
 //! The compared stores.
 
+use crate::engine::EngineKind;
 use serde::{Deserialize, Serialize};
 use std::error::Error;
 use std::path::Path;
@@ -92,12 +93,11 @@ impl StoreKind {
         matches!(self, StoreKind::Ours | StoreKind::RocksOptimistic | StoreKind::FjallOptimistic)
     }
 
-    /// Whether the store keeps this file mapped in memory by design: sidebloom its filters, CandyStore its
-    /// index. A cold pass leaves it there.
+    /// Whether the store keeps this file mapped in memory by design. A cold pass leaves it there.
     pub fn stays_in_memory(self, file: &Path) -> bool {
         match self {
-            StoreKind::Ours => file.extension().is_some_and(|extension| extension == "filter"),
-            StoreKind::Candy => file.file_name().is_some_and(|name| name == "index" || name == "rows"),
+            StoreKind::Ours => EngineKind::Sidebloom.stays_in_memory(file),
+            StoreKind::Candy => EngineKind::Candystore.stays_in_memory(file),
             _ => false,
         }
     }

@@ -1,6 +1,6 @@
 //! Opens the compared stores.
 
-use super::candy_store::{self, CandyKeys};
+use super::candy_store::CandyKeys;
 use super::fjall_optimistic::FjallOptimisticStore;
 use super::fjall_single::FjallSingleStore;
 use super::kind::StoreKind;
@@ -72,7 +72,7 @@ pub fn describe(kind: StoreKind, settings: &BenchSettings) -> String {
         StoreKind::Lmdb => {
             (EngineKind::Lmdb, "NOOVERWRITE in a write transaction, which is aborted if the key is there")
         }
-        StoreKind::Candy => return candy_store::describe().to_owned(),
+        StoreKind::Candy => (EngineKind::Candystore, "get_or_create"),
     };
     format!("{}; {calls}", engines::describe(engine, settings))
 }
