@@ -35,6 +35,13 @@ pub trait Engine: Send + Sync {
         })
     }
 
+    /// Counts the rows from `from` on, in a pass over them in the engine's own way.
+    fn count(&self, from: &[u8]) -> Result<u64> {
+        let mut rows = 0;
+        self.scan_keys(from, &mut |_| rows += 1)?;
+        Ok(rows)
+    }
+
     /// Flushes memory to tables, and waits until nothing is left to compact.
     fn finish_compactions(&self) -> Result<()>;
 
@@ -55,6 +62,9 @@ pub trait Engine: Send + Sync {
 pub struct EngineFacts {
     /// Sorted runs that a lookup may have to search in each level, from level 0 on; `None` without runs.
     pub runs_by_level: Option<Vec<u64>>,
+    /// Size of the memtables in bytes; `None` without memtables.
+    #[serde(default)]
+    pub memtable_bytes: Option<u64>,
     /// Size of the filters in bytes.
     pub filter_bytes: Option<u64>,
     /// "Maybe" answers for keys that were not in the run, since the store was opened.
@@ -72,7 +82,8 @@ impl EngineFacts {
     /// The sorted runs of each level that has any: `L0 2, L6 1`.
     pub fn describe_runs(&self) -> Option<String> {
         let levels = self.runs_by_level.as_ref()?.iter().enumerate().filter(|(_, runs)| **runs > 0);
-        Some(levels.map(|(level, runs)| format!("L{level} {runs}")).collect::<Vec<_>>().join(", "))
+        let levels: Vec<String> = levels.map(|(level, runs)| format!("L{level} {runs}")).collect();
+        Some(if levels.is_empty() { "none".to_owned() } else { levels.join(", ") })
     }
 }
 

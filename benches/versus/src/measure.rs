@@ -6,12 +6,12 @@
 
 use crate::engine::Engine;
 use crate::error::Result;
+use crate::kernel;
 use crate::keys::{KeyGenerator, KeyPresence, ValueGenerator};
-use crate::workload::{CallGenerator, ExpectedAnswer, KeyLookup, MULTI, StoreCall};
+use crate::workload::{CallGenerator, ExpectedAnswer, KeyLookup, StoreCall, WorkloadKind};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
 
-const CHUNK: u64 = 64;
 /// With many chunks, one in this many times each of its calls. With few, all do.
 const DETAILED_EVERY: u64 = 4;
 const MANY_CHUNKS: u64 = 64;
@@ -28,6 +28,39 @@ pub struct CallTiming {
     pub keys_per_call: u64,
     /// Size of the keys and values written.
     pub user_bytes: u64,
+    /// Calls that are made one at a time: the CPU time of their threads.
+    pub cpu: CallCpu,
+}
+
+/// The CPU time of the threads that make calls, in nanoseconds.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct CallCpu {
+    /// All of it.
+    pub all_ns: u64,
+    /// The part that generates and checks the calls.
+    pub aside_ns: u64,
+}
+
+impl CallCpu {
+    /// Adds another thread's.
+    pub fn add(&mut self, other: CallCpu) {
+        self.all_ns += other.all_ns;
+        self.aside_ns += other.aside_ns;
+    }
+
+    /// The share of the calls themselves.
+    pub fn share_of_calls(self) -> f64 {
+        if self.all_ns == 0 { 1.0 } else { 1.0 - self.aside_ns as f64 / self.all_ns as f64 }
+    }
+}
+
+impl CallTiming {
+    /// Figures per key, if the calls get many keys.
+    pub fn per_key(self, kind: WorkloadKind) -> Self {
+        let WorkloadKind::MultiGet { keys, .. } = kind else { return self };
+        let (calls, mean_ns) = (self.calls * keys as u64, self.mean_ns / keys as f64);
+        CallTiming { calls, mean_ns, keys_per_call: keys as u64, ..self }
+    }
 }
 
 /// An empty histogram of times from 1 ns to a minute, with three significant digits.
@@ -46,6 +79,7 @@ struct CallBuffers {
     many: Vec<(bool, Vec<u8>)>,
     rows: Vec<u8>,
     row_lengths: Vec<(usize, usize)>,
+    counted: u64,
 }
 
 /// Makes the calls of a workload.
@@ -64,14 +98,20 @@ impl CallDriver<'_> {
     /// Makes the next `calls` calls. A wrong answer is an error.
     pub fn run(&self, generator: &mut CallGenerator<'_>, calls: u64) -> Result<CallTiming> {
         let mut latencies = latency_histogram()?;
-        let mut slots: Vec<CallBuffers> = (0..CHUNK).map(|_| CallBuffers::default()).collect();
+        let at_once = generator.calls_at_once();
+        let mut slots: Vec<CallBuffers> = (0..at_once).map(|_| CallBuffers::default()).collect();
         let (mut whole_ns, mut whole_calls, mut detailed_ns, mut user_bytes) = (0u64, 0u64, 0u64, 0u64);
-        let chunks = calls.div_ceil(CHUNK);
+        // Asking for a thread's CPU time takes as long as a short call.
+        let cpu_ns = || if at_once == 1 { kernel::thread_cpu_ns() } else { 0 };
+        let began = cpu_ns();
+        let (mut cpu, mut aside_since) = (CallCpu::default(), began);
+        let chunks = calls.div_ceil(at_once);
         for chunk in 0..chunks {
-            let slots = &mut slots[..CHUNK.min(calls - chunk * CHUNK) as usize];
+            let slots = &mut slots[..at_once.min(calls - chunk * at_once) as usize];
             for slot in slots.iter_mut() {
                 user_bytes += self.prepare(slot, generator.next_call());
             }
+            cpu.aside_ns += cpu_ns() - aside_since;
             if chunks < MANY_CHUNKS || chunk % DETAILED_EVERY == 0 {
                 for slot in slots.iter_mut() {
                     let start = Instant::now();
@@ -86,13 +126,17 @@ impl CallDriver<'_> {
                 whole_ns += start.elapsed().as_nanos() as u64;
                 whole_calls += slots.len() as u64;
             }
+            aside_since = cpu_ns();
             slots.iter().try_for_each(|slot| self.check(slot))?;
         }
+        let ended = cpu_ns();
+        cpu.aside_ns += ended - aside_since;
+        cpu.all_ns = ended - began;
         let mean_ns = match whole_calls {
             0 => detailed_ns as f64 / calls as f64,
             _ => whole_ns as f64 / whole_calls as f64,
         };
-        Ok(CallTiming { calls, mean_ns, latencies, keys_per_call: 1, user_bytes })
+        Ok(CallTiming { calls, mean_ns, latencies, keys_per_call: 1, user_bytes, cpu })
     }
 
     /// Renders keys and values, and returns how many bytes the call will write.
@@ -115,11 +159,12 @@ impl CallDriver<'_> {
                 written = slot.key.len() + slot.value.len();
             }
             StoreCall::MultiGet(many) => {
-                slot.keys.resize_with(MULTI, Vec::new);
-                slot.many.resize_with(MULTI, Default::default);
+                slot.keys.resize_with(many.len(), Vec::new);
+                slot.many.resize_with(many.len(), Default::default);
                 many.iter().zip(&mut slot.keys).for_each(|(asked, key)| write_key(asked, key));
             }
             StoreCall::Scan { from, .. } => self.keys.write(*from, KeyPresence::Present, &mut slot.key),
+            StoreCall::Count { .. } => self.keys.write(0, KeyPresence::Present, &mut slot.key),
         }
         slot.call = Some(call);
         written as u64
@@ -147,6 +192,7 @@ impl CallDriver<'_> {
                     lengths.len() < wanted
                 })?;
             }
+            Some(StoreCall::Count { .. }) => slot.counted = self.engine.count(&slot.key)?,
             None => {}
         }
         Ok(())
@@ -158,7 +204,11 @@ impl CallDriver<'_> {
             Some(StoreCall::MultiGet(many)) => {
                 many.iter().zip(&slot.many).try_for_each(|(asked, got)| self.check_one(asked, got))
             }
-            Some(StoreCall::Scan { ranks, .. }) => self.check_rows(ranks, slot),
+            Some(StoreCall::Scan { ranks, expect, .. }) => self.check_rows(ranks, *expect, slot),
+            Some(StoreCall::Count { rows }) if slot.counted != *rows => {
+                Err(format!("WRONG ANSWER: counted {} rows instead of {rows}", slot.counted).into())
+            }
+            Some(StoreCall::Count { .. }) => Ok(()),
             Some(StoreCall::Put { .. }) | None => Ok(()),
         }
     }
@@ -166,41 +216,75 @@ impl CallDriver<'_> {
     /// Compares an answer with the expected one.
     pub fn check_one(&self, asked: &KeyLookup, (found, value): &(bool, Vec<u8>)) -> Result<()> {
         let generation = found.then(|| self.values.generation(asked.index, value));
-        let right = match (asked.expect, generation) {
-            (ExpectedAnswer::Nothing, None) => true,
-            (ExpectedAnswer::Exactly(wanted), Some(Some(generation))) => generation == wanted,
-            (ExpectedAnswer::Before(end), Some(Some(generation))) => generation < end,
-            _ => false,
-        };
-        if right {
+        if asked.expect.is(generation) {
             Ok(())
         } else {
             Err(format!("WRONG ANSWER: {asked:?} returned generation {generation:?}").into())
         }
     }
 
-    fn check_rows(&self, ranks: &[u64], slot: &CallBuffers) -> Result<()> {
+    fn check_rows(&self, ranks: &[u64], expect: ExpectedAnswer, slot: &CallBuffers) -> Result<()> {
         let mut rest = slot.rows.as_slice();
         let mut key = Vec::new();
-        let wrong = |what: &str| Err(format!("WRONG ANSWER: a scan returned {what}").into());
         if slot.row_lengths.len() != ranks.len() {
-            return wrong(&format!("{} rows instead of {}", slot.row_lengths.len(), ranks.len()));
+            let (found, wanted) = (slot.row_lengths.len(), ranks.len());
+            return Err(format!("WRONG ANSWER: a scan returned {found} rows instead of {wanted}").into());
         }
         for (rank, &(key_bytes, value_bytes)) in ranks.iter().zip(&slot.row_lengths) {
             self.keys.write(*rank, KeyPresence::Present, &mut key);
             let (row, after) = rest.split_at(key_bytes + value_bytes);
             rest = after;
-            if row[..key_bytes] != key {
-                return wrong("an unexpected key");
-            }
-            let value = &row[key_bytes..];
-            let index = crate::keys::header(value).map(|(index, _)| index);
-            let belongs = index.is_some_and(|index| self.keys.rank(index, KeyPresence::Present) == *rank);
-            if !belongs || index.is_none_or(|index| self.values.generation(index, value).is_none()) {
-                return wrong("a value that was not written for its key");
-            }
+            let (found, value) = row.split_at(key_bytes);
+            self.check_row(&key, *rank, expect, found, value)?;
         }
         Ok(())
+    }
+
+    /// Compares a row of a scan with the expected key and value.
+    fn check_row(
+        &self,
+        key: &[u8],
+        rank: u64,
+        expect: ExpectedAnswer,
+        found: &[u8],
+        value: &[u8],
+    ) -> Result<()> {
+        let wrong = |what: &str| Err(format!("WRONG ANSWER: a scan returned {what}").into());
+        if found != key {
+            return wrong("an unexpected key");
+        }
+        let index = crate::keys::header(value).map(|(index, _)| index);
+        let Some(index) = index.filter(|index| self.keys.rank(*index, KeyPresence::Present) == rank) else {
+            return wrong("a value that was not written for its key");
+        };
+        let generation = self.values.generation(index, value);
+        if expect.is(Some(generation)) {
+            Ok(())
+        } else {
+            wrong(&format!("generation {generation:?} of a value instead of {expect:?}"))
+        }
+    }
+
+    /// Compares all rows, in order, with the expected keys and values.
+    pub fn check_all_rows(&self, ranks: &[u64], expect: ExpectedAnswer) -> Result<()> {
+        let (mut first, mut key) = (Vec::new(), Vec::new());
+        let (mut expected, mut checked) = (ranks.iter(), Ok(()));
+        self.keys.write(0, KeyPresence::Present, &mut first);
+        self.engine.scan(&first, 0, &mut |found, value| {
+            checked = match expected.next() {
+                Some(&rank) => {
+                    self.keys.write(rank, KeyPresence::Present, &mut key);
+                    self.check_row(&key, rank, expect, found, value)
+                }
+                None => Err("WRONG ANSWER: a scan returned a row too many".into()),
+            };
+            checked.is_ok()
+        })?;
+        checked?;
+        match expected.len() {
+            0 => Ok(()),
+            missing => Err(format!("WRONG ANSWER: a scan ended {missing} rows too early").into()),
+        }
     }
 
     /// Reads all rows. There must be `present` of them, in order, and their indexes must add up.
@@ -270,6 +354,16 @@ impl Pass {
         let mut latencies = latency_histogram()?;
         latencies.saturating_record((elapsed.as_nanos() as u64 / rows.max(1)).max(1));
         let mean_ns = elapsed.as_nanos() as f64 / rows.max(1) as f64;
-        Ok(CallTiming { calls: rows, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 })
+        Ok(CallTiming {
+            calls: rows,
+            mean_ns,
+            latencies,
+            keys_per_call: 1,
+            user_bytes: 0,
+            cpu: CallCpu::default(),
+        })
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -60,7 +60,7 @@ fn more(
 pub fn all(run: &BenchRecord) -> Vec<Measure> {
     let settings = &run.settings;
     let (rows, misses) = (count(settings.rows as f64), count(settings.cold_reads as f64));
-    let row_bytes = settings.row_bytes;
+    let (row_bytes, written) = (settings.row_bytes, count(settings.written as f64));
     let rate = |o: &WorkerOutcome| Some(o.ops_per_second);
     let mean = |o: &WorkerOutcome| Some(o.mean_ns);
     let memory = WorkerOutcome::all_memory_bytes;
@@ -89,10 +89,18 @@ pub fn all(run: &BenchRecord) -> Vec<Measure> {
         more(format!("100 rows of {row_bytes} B, the 5,000 before skipped"), "rows-range-skip", rate),
         more(format!("pass over {rows} rows of {row_bytes} B: rows"), "rows-scan", rate),
         more(format!("pass over the keys of {rows} rows: keys"), "rows-keys", rate),
+        more("just written: the first 100 rows", "written-first", rate),
+        more("just written, 8 threads: the first 100 rows", "written-first-threads", rate),
+        more("just written: the 100 rows after 5,000", "written-first-skip", rate),
+        more("just written, 8 threads: the 100 rows after 5,000", "written-first-skip-threads", rate),
+        more(format!("just written: count of {written} rows"), "written-count", rate),
+        more(format!("just written, 8 threads: count of {written} rows"), "written-count-threads", rate),
+        more("just written: found keys, 1,000 at once", "written-multireadrandom", rate),
+        more("just written, 8 threads: found keys, 1,000 at once", "written-multireadrandom-threads", rate),
         more("8 threads: found keys", "rows-read-threads", rate),
         more("8 threads: single puts", "rows-put-threads", rate),
         less("found key while another thread writes, p99.9", "readwhilewriting", nanos, |o| Some(o.p999_ns)),
-        less("own memory after that, mapped pages included", "readwhilewriting", bytes, |o| {
+        less("resident memory after that, mapped pages included", "readwhilewriting", bytes, |o| {
             Some(o.resident_bytes() as f64)
         }),
     ];

@@ -59,11 +59,14 @@ impl Output {
 }
 
 /// Checks that the disk has room for the stores at their largest, as a multiple of their data: about six for
-/// a copy-on-write tree, less than three for sorted runs during compaction.
+/// redb, which frees pages only at durable commits, and less than three for the others, sorted runs during
+/// compaction included.
 pub fn check_space(stores: &Path, engines: &[EngineKind], settings: &BenchSettings) -> Result<()> {
     fs::create_dir_all(stores)?;
-    let times: u64 = engines.iter().map(|kind| if kind.has_runs() { 3 } else { 6 }).sum();
-    let need = times * (settings.data_bytes() + settings.for_rows().data_bytes()) + (1 << 30);
+    let times: u64 = engines.iter().map(|kind| if *kind == EngineKind::Redb { 6 } else { 3 }).sum();
+    let loaded = settings.data_bytes() + settings.for_rows().data_bytes();
+    // Of the stores that are just written, one at a time is there, with both versions of its rows.
+    let need = times * loaded + 12 * settings.for_written().data_bytes() + (1 << 30);
     let disk = rustix::fs::statvfs(stores)?;
     let free = disk.f_bavail * disk.f_frsize;
     if free >= need {

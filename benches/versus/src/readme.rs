@@ -14,6 +14,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const BEGIN: &str = "<!-- versus:begin";
+/// The workload that shows the sorted runs of a store that was just written.
+const WRITTEN: &str = "written-count";
 const END: &str = "<!-- versus:end -->";
 
 /// Write the README's performance section and its two charts from the results of `versus run`, and the
@@ -100,6 +102,14 @@ pub fn section(run: &BenchRecord) -> String {
         settings.describe_tables(),
         run.rounds,
     );
+    if run.has(WRITTEN) {
+        text += &format!(
+            "*Just written*: {} rows of {} bytes, each written and then once more in random order, in batches of 100, and read at once: no \
+             flush or compaction is waited for.\n\n",
+            count(settings.written as f64),
+            count((settings.for_written().data_bytes() / settings.written) as f64),
+        );
+    }
     let [ahead, level, behind] = measures::standings(run);
     for (title, list) in [
         ("Ahead of the best other engine", ahead),
@@ -142,7 +152,13 @@ fn table(run: &BenchRecord) -> String {
         let bits = |o: &WorkerOutcome| o.filter_bits_per_key(run.settings.num);
         shown(run.median(kind, "load", bits), number)
     });
-    text + &row("sorted runs by level", &|kind| run.runs_by_level(kind, "load").unwrap_or(DASH.to_owned()))
+    text += &row("sorted runs by level", &|kind| run.runs_by_level(kind, "load").unwrap_or(DASH.to_owned()));
+    if run.has(WRITTEN) {
+        text += &row("sorted runs by level, just written", &|kind| {
+            run.runs_at_start(kind, WRITTEN).unwrap_or(DASH.to_owned())
+        });
+    }
+    text
 }
 
 #[cfg(test)]

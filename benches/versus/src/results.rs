@@ -158,6 +158,11 @@ impl BenchRecord {
         self.accepted(engine, workload).last()?.1.facts.describe_runs()
     }
 
+    /// The sorted runs of each level of a store that was just written, at the start of the last accepted round.
+    pub fn runs_at_start(&self, engine: EngineKind, workload: &str) -> Option<String> {
+        self.accepted(engine, workload).last()?.1.at_start.as_ref()?.describe_runs()
+    }
+
     /// The speed relative to the baseline: the median of the ratios of each round.
     pub fn speedup(&self, engine: EngineKind, workload: &str) -> Option<f64> {
         let baseline = self.engines.first()?.0;

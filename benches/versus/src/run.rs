@@ -92,12 +92,13 @@ fn print_head(run: &BenchRecord) -> Result<()> {
     let (mut out, settings) = (std::io::stdout().lock(), &run.settings);
     writeln!(
         out,
-        "{} keys of {} bytes, values of {} bytes; {} rows of {} bytes; cache {} MiB; rounds: {}; speed is the first engine's mean time ÷ the engine's",
+        "{} keys of {} bytes, values of {} bytes; {} rows of {} bytes; {} rows just written; cache {} MiB; rounds: {}; speed is the first engine's mean time ÷ the engine's",
         format::count(settings.num as f64),
         settings.key_bytes,
         settings.value_bytes,
         format::count(settings.rows as f64),
         settings.row_bytes,
+        format::count(settings.written as f64),
         settings.cache_mib,
         run.rounds
     )?;

@@ -176,8 +176,9 @@ impl BenchSession {
             StoreRole::Main => "store",
             StoreRole::Rows => "rows",
             StoreRole::Fresh => "fresh",
+            StoreRole::Written => "written",
         });
-        if workload.store == StoreRole::Fresh || workload.kind == WorkloadKind::Load {
+        if workload.store.is_new() || workload.kind == WorkloadKind::Load {
             fs::remove_dir_all(&dir).ok();
         }
         fs::create_dir_all(&dir)?;
@@ -189,6 +190,7 @@ impl BenchSession {
             dir: dir.clone(),
             settings: match workload.store {
                 StoreRole::Rows => self.record.settings.for_rows(),
+                StoreRole::Written => self.record.settings.for_written(),
                 _ => self.record.settings.clone(),
             },
             // Only YCSB inserts, and only into the main store.
@@ -204,7 +206,7 @@ impl BenchSession {
             group.remove();
         }
         let outcome = outcome.map_err(|error| format!("{} on {}: {error}", workload.name, engine.name()))?;
-        if workload.store == StoreRole::Fresh {
+        if workload.store.is_new() {
             fs::remove_dir_all(&dir)?;
         }
         Ok(outcome)

@@ -15,6 +15,8 @@ const SCANS: u64 = 10_000;
 /// The default of RocksDB, fjall and sidebloom.
 const MEMTABLE_MIB: u64 = 64;
 const ROWS: u64 = 200_000;
+const WRITTEN: u64 = 200_000;
+const WRITTEN_ROW_BYTES: u64 = 1024;
 /// Enough for a sorted run to be flushed at once.
 pub const RUN_MEMTABLE_MIB: u64 = 1024;
 
@@ -69,6 +71,10 @@ pub struct BenchSettings {
     #[arg(long, value_name = "BYTES", default_value_t = 840, value_parser = clap::value_parser!(u64).range(MIN_VALUE_BYTES as u64..=1 << 20))]
     #[serde(default)]
     pub row_bytes: u64,
+    /// Rows of 1,024 bytes of a store that is read right after each of them was written twice
+    #[arg(long, value_name = "N", default_value_t = WRITTEN, value_parser = clap::value_parser!(u64).range(1000..=100_000_000))]
+    #[serde(default)]
+    pub written: u64,
     /// Bits per key of RocksDB's filters
     #[arg(long, value_name = "BITS", default_value_t = 10.0, value_parser = bits)]
     pub bits_per_key: f64,
@@ -120,6 +126,7 @@ impl BenchSettings {
             table_mib: (memtable_mib < MEMTABLE_MIB).then_some(memtable_mib),
             rows: ROWS,
             row_bytes: 840,
+            written: WRITTEN,
             bits_per_key: 10.0,
             put_rate: 10_000,
             seed: 1,
@@ -139,6 +146,7 @@ impl BenchSettings {
             (WRITES, &mut self.writes, 20_000),
             (SCANS, &mut self.scans, 1_000),
             (ROWS, &mut self.rows, 5_000),
+            (WRITTEN, &mut self.written, 10_000),
         ];
         for (default, value, quick) in more {
             if *value == default {
@@ -184,6 +192,11 @@ impl BenchSettings {
     /// The settings of the second store.
     pub fn for_rows(&self) -> BenchSettings {
         BenchSettings { num: self.rows, value_bytes: self.row_bytes, ..self.clone() }
+    }
+
+    /// The settings of a store that is read as it was written.
+    pub fn for_written(&self) -> BenchSettings {
+        BenchSettings { num: self.written, value_bytes: WRITTEN_ROW_BYTES - self.key_bytes, ..self.clone() }
     }
 
     /// Memory limit of the limited workloads, in bytes.

@@ -79,6 +79,9 @@ pub struct WorkerOutcome {
     pub beside_per_second: Option<f64>,
     /// The engine's own statistics.
     pub facts: EngineFacts,
+    /// Those before the calls, of a store that was just written.
+    #[serde(default)]
+    pub at_start: Option<EngineFacts>,
     /// Keys that YCSB inserted.
     pub inserted: u64,
     /// In limited memory: the control group's counters after the calls.

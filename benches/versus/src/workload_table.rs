@@ -7,7 +7,7 @@ use crate::quiet::DISTURBING;
 use crate::results::BenchRecord;
 use crate::table::headed;
 use crate::task::WorkerOutcome;
-use crate::workload::{self, CacheState, WorkloadKind, WorkloadSpec};
+use crate::workload::{self, CacheState, StoreRole, WorkloadKind, WorkloadSpec};
 
 /// The rows of a workload's table, its header first. An engine without accepted rounds has dashes.
 pub fn rows(run: &BenchRecord, workload: &str) -> Vec<Vec<String>> {
@@ -71,7 +71,12 @@ fn columns(run: &BenchRecord, workload: &str) -> Vec<ResultColumn> {
         ],
         _ => {
             let mut columns = timing(run, &spec);
-            if spec.only_reads() {
+            if spec.store == StoreRole::Written {
+                let memtables = |o: &WorkerOutcome| o.at_start.as_ref()?.memtable_bytes.map(|n| n as f64);
+                columns.push(runs_at_start());
+                columns.push(column("memtables at start", bytes, memtables));
+                columns.push(("runs at end", runs().1));
+            } else if spec.only_reads() {
                 columns.push(column("disk reads/op", number, |o| o.disk_reads_per_op));
                 columns.push(column("major faults/op", number, |o| Some(o.major_faults_per_op)));
                 columns.push(column("disk bytes/op", bytes, |o| Some(o.disk_bytes_per_op)));
@@ -92,6 +97,14 @@ fn runs() -> ResultColumn {
         run.runs_by_level(engine, workload).unwrap_or(DASH.to_owned())
     };
     ("runs by level", Box::new(show))
+}
+
+/// The sorted runs of each level before the first call, in the last round.
+fn runs_at_start() -> ResultColumn {
+    let show = |run: &BenchRecord, engine: EngineKind, workload: &str| {
+        run.runs_at_start(engine, workload).unwrap_or(DASH.to_owned())
+    };
+    ("runs at start", Box::new(show))
 }
 
 fn memory(workload: &WorkloadSpec) -> Vec<ResultColumn> {
@@ -122,6 +135,13 @@ fn data() -> ResultColumn {
 /// The text above a workload's table.
 pub fn about(run: &BenchRecord, workload: &WorkloadSpec) -> Option<String> {
     let settings = &run.settings;
+    if workload.store == StoreRole::Written && run.has(workload.name) {
+        return Some(format!(
+            "{} rows of {} bytes, each written and then once more, read at once: nobody flushes or waits for a compaction",
+            count(settings.written as f64),
+            count((settings.for_written().data_bytes() / settings.written) as f64),
+        ));
+    }
     (workload.cache == CacheState::Limited && run.has(workload.name)).then(|| {
         format!(
             "each engine limited to {} of memory, page cache included; caches of {} MiB; {} bytes of keys and values",

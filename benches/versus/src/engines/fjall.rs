@@ -122,6 +122,7 @@ impl Engine for FjallEngine {
             (1..7).map(|level| u64::from(tree.level_table_count(level).is_some_and(|tables| tables > 0)));
         Ok(EngineFacts {
             runs_by_level: Some(std::iter::once(tree.l0_run_count() as u64).chain(below).collect()),
+            memtable_bytes: Some(self.db.write_buffer_size()),
             filter_bytes: Some(tree.filter_size()),
             false_positives: None,
             negatives: None,

@@ -297,6 +297,7 @@ impl Engine for RocksEngine {
         let right = self.ticker(Ticker::BloomFilterFullTruePositive);
         Ok(EngineFacts {
             runs_by_level: Some(runs_by_level(&self.db)),
+            memtable_bytes: Some(int(&self.db, "rocksdb.cur-size-all-mem-tables")),
             filter_bytes: filter_bytes(&self.db)?,
             false_positives: maybes.zip(right).map(|(maybes, right)| maybes.saturating_sub(right)),
             negatives: self.ticker(Ticker::BloomFilterUseful),

@@ -91,6 +91,10 @@ impl Engine for SidebloomEngine {
         Ok(())
     }
 
+    fn count(&self, from: &[u8]) -> Result<u64> {
+        Ok(self.0.range(from..).count()?)
+    }
+
     fn finish_compactions(&self) -> Result<()> {
         self.0.flush()?;
         self.0.wait_for_compaction()?;
@@ -111,6 +115,7 @@ impl Engine for SidebloomEngine {
         let stats = self.0.stats();
         Ok(EngineFacts {
             runs_by_level: Some(stats.levels.iter().map(|level| level.runs as u64).collect()),
+            memtable_bytes: Some(stats.memtable_bytes),
             filter_bytes: Some(stats.levels.iter().map(|level| level.filter_bytes).sum()),
             false_positives: Some(stats.filter_false_positives),
             negatives: Some(stats.filter_negatives),

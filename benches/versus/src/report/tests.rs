@@ -91,6 +91,34 @@ fn sorted_runs_are_shown_by_level() {
 }
 
 #[test]
+fn stores_that_were_just_written_show_their_runs_at_start_and_their_memory() {
+    let mut run = run("--written 5000", |kind, workload| {
+        let of = |runs| EngineFacts {
+            runs_by_level: kind.has_runs().then_some(runs),
+            memtable_bytes: kind.has_runs().then_some(3 << 20),
+            ..EngineFacts::default()
+        };
+        let (at_start, facts) = (Some(of(vec![5, 1])), of(vec![0, 0]));
+        WorkerOutcome { at_start, facts, page_cache_bytes: Some(30 << 20), ..plain(kind, workload) }
+    });
+    run.results.iter_mut().for_each(|one| one.workload = one.workload.replace("readrandom", "written-count"));
+    let rows = workload_table::rows(&run, "written-count");
+    let cells = |row: usize, names: [&str; 4]| {
+        let column = |name: &str| rows[0].iter().position(|head| head == name).unwrap();
+        names.map(|name| rows[row][column(name)].clone())
+    };
+    let names = ["runs at start", "memtables at start", "runs at end", "memory"];
+    assert_eq!(cells(2, names), ["L0 5, L1 1", "3.00 MiB", "none", "40.0 MiB"]);
+    assert_eq!(cells(3, names), ["–", "–", "–", "40.0 MiB"]);
+    assert_eq!(cells(3, ["data", "own memory", "page cache", "mapped"])[..2], ["plain, mapped", "10.0 MiB"]);
+    let about = workload_table::about(&run, &workload::by_name("written-count").unwrap()).unwrap();
+    assert!(about.contains("5,000 rows of 1,024 bytes"), "{about}");
+    let text = readme::section(&run);
+    assert!(text.contains("| sorted runs by level, just written | L0 5, L1 1 | L0 5, L1 1 | – |"), "{text}");
+    assert!(text.contains("| data | LZ4, own cache | LZ4, own cache | plain, mapped |"), "{text}");
+}
+
+#[test]
 fn the_readme_names_sizes_wins_and_losses() {
     let run = run("", |kind, workload| {
         // sidebloom is four times as fast as the next on missing keys, half as fast as LMDB on present ones.

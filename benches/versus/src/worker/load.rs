@@ -5,11 +5,11 @@ use crate::engine::Engine;
 use crate::error::Result;
 use crate::kernel;
 use crate::keys::KeyPresence;
-use crate::measure::CallTiming;
+use crate::measure::{CallCpu, CallTiming};
 use std::time::Instant;
 
 /// Keys per batch.
-const LOAD_BATCH: u64 = 100;
+pub const LOAD_BATCH: u64 = 100;
 
 impl TaskRunner {
     /// Writes all keys in random order, in batches. Also returns the CPU nanoseconds of generating them.
@@ -40,7 +40,14 @@ impl TaskRunner {
             }
         }
         let mean_ns = ns as f64 / num as f64;
-        let timing = CallTiming { calls: num, mean_ns, latencies, keys_per_call: LOAD_BATCH, user_bytes };
+        let timing = CallTiming {
+            calls: num,
+            mean_ns,
+            latencies,
+            keys_per_call: LOAD_BATCH,
+            user_bytes,
+            cpu: CallCpu::default(),
+        };
         Ok((timing, making_cpu_ns))
     }
 }

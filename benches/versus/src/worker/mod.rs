@@ -6,6 +6,7 @@ mod open;
 mod runner;
 mod state;
 mod threads;
+mod written;
 
 use crate::engine::Engine;
 use crate::engines;
@@ -14,7 +15,7 @@ use crate::kernel::{self, ResourceCounters};
 use crate::limit::Cgroup;
 use crate::measure::CallTiming;
 use crate::task::{WorkerOutcome, WorkerTask};
-use crate::workload::{MULTI, StoreRole, WorkloadKind};
+use crate::workload::{StoreRole, WorkloadKind};
 use runner::TaskRunner;
 use std::time::Instant;
 
@@ -52,6 +53,9 @@ impl TaskRunner {
         }
         if let Some(group) = &self.task.group {
             return self.run_limited(group);
+        }
+        if self.workload.store == StoreRole::Written {
+            return self.run_written();
         }
         let begin = Instant::now();
         let making_runs = kind == WorkloadKind::Load && self.task.settings.runs > 0;
@@ -146,21 +150,19 @@ impl TaskRunner {
             }
             WorkloadKind::Scan => return Ok(driver.scan_all(present)?.into()),
             WorkloadKind::ScanKeys => return Ok(driver.scan_all_keys(present)?.into()),
-            _ if self.workload.threads > 1 => return Ok(self.on_threads(&driver, calls)?.into()),
+            _ if self.workload.threads > 1 => {
+                return Ok(self.on_threads(&driver, calls)?.per_key(self.workload.kind).into());
+            }
             _ => {}
         }
         let mut generator = self.generator(self.workload.kind, loaded, self.seed());
-        let (mut timing, writer_puts_per_second) = match self.workload.kind {
+        let (timing, writer_puts_per_second) = match self.workload.kind {
             WorkloadKind::GetWhileWriting => self.with_writer(&driver, &mut generator, calls)?,
             _ => (driver.run(&mut generator, calls)?, None),
         };
-        if let WorkloadKind::MultiGet { .. } = self.workload.kind {
-            timing.keys_per_call = MULTI as u64;
-            timing.calls *= MULTI as u64;
-            timing.mean_ns /= MULTI as f64;
-        }
         self.check_written(&driver, &generator)?;
         let inserted = generator.present() - loaded - self.task.added;
+        let timing = timing.per_key(self.workload.kind);
         Ok(MadeCalls { writer_puts_per_second, inserted, ..timing.into() })
     }
 }

@@ -4,7 +4,7 @@ use super::runner::TaskRunner;
 use crate::engines;
 use crate::error::Result;
 use crate::kernel::{self, ResourceCounters};
-use crate::measure::{CallTiming, latency_histogram};
+use crate::measure::{CallCpu, CallTiming, latency_histogram};
 use crate::task::WorkerOutcome;
 use crate::workload::{CacheState, StoreCall};
 use std::time::Instant;
@@ -46,7 +46,14 @@ impl TaskRunner {
         let mut latencies = latency_histogram()?;
         latencies.saturating_record(elapsed.as_nanos() as u64);
         let mean_ns = elapsed.as_nanos() as f64;
-        let timing = CallTiming { calls: 1, mean_ns, latencies, keys_per_call: 1, user_bytes: 0 };
+        let timing = CallTiming {
+            calls: 1,
+            mean_ns,
+            latencies,
+            keys_per_call: 1,
+            user_bytes: 0,
+            cpu: CallCpu::default(),
+        };
         let mut outcome = self.outcome(&timing, used, open);
         outcome.first_answer_ns = Some(first_answer.as_nanos() as f64);
         outcome.rejected = rejected;

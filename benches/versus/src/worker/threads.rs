@@ -3,7 +3,7 @@
 use super::runner::TaskRunner;
 use crate::error::Result;
 use crate::keys::{KeyPresence, SplitMix64};
-use crate::measure::{CallDriver, CallTiming, latency_histogram};
+use crate::measure::{CallCpu, CallDriver, CallTiming, latency_histogram};
 use crate::workload::CallGenerator;
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 impl TaskRunner {
     /// Makes the calls in the workload's threads, which begin together. Each has its own random keys. The
     /// mean is the time of all threads divided by all calls, so it includes generating and checking them, a
-    /// few percent of a call.
+    /// few percent of a call. Of calls that return many rows, it would be up to half: there, the time counts
+    /// that has the calls' share of the CPU time.
     pub fn on_threads(&self, driver: &CallDriver<'_>, calls: u64) -> Result<CallTiming> {
         let (threads, loaded) = (self.workload.threads, self.task.settings.num);
         let calls = (calls / threads).max(1);
@@ -33,17 +34,18 @@ impl TaskRunner {
             running.into_iter().map(|thread| thread.join()).collect::<Vec<_>>()
         });
         let mut latencies = latency_histogram()?;
-        let (mut span, mut user_bytes) = (None::<(Instant, Instant)>, 0);
+        let (mut span, mut user_bytes, mut cpu) = (None::<(Instant, Instant)>, 0, CallCpu::default());
         for result in results {
             let (began, ended, timing) = result.map_err(|_| "a thread panicked")??;
             latencies.add(&timing.latencies)?;
             user_bytes += timing.user_bytes;
+            cpu.add(timing.cpu);
             span = Some(span.map_or((began, ended), |(first, last)| (first.min(began), last.max(ended))));
         }
         let elapsed = span.map_or(Duration::ZERO, |(first, last)| last - first);
         let calls = calls * threads;
-        let mean_ns = elapsed.as_nanos() as f64 / calls as f64;
-        Ok(CallTiming { calls, mean_ns, latencies, keys_per_call: 1, user_bytes })
+        let mean_ns = elapsed.as_nanos() as f64 * cpu.share_of_calls() / calls as f64;
+        Ok(CallTiming { calls, mean_ns, latencies, keys_per_call: 1, user_bytes, cpu })
     }
 
     /// Makes the calls while another thread overwrites at the rate in the settings.

@@ -1,6 +1,6 @@
 //! The calls that a workload makes, with their expected answers.
 
-use super::{MULTI, WorkloadKind};
+use super::WorkloadKind;
 use crate::keys::{KeyGenerator, KeyPresence, SplitMix64, YcsbZipf};
 use std::collections::BTreeSet;
 
@@ -15,6 +15,18 @@ pub enum ExpectedAnswer {
     Before(u64),
 }
 
+impl ExpectedAnswer {
+    /// Whether this is the answer: `None` for no value, `Some(None)` for one that was never written.
+    pub fn is(self, generation: Option<Option<u64>>) -> bool {
+        match (self, generation) {
+            (ExpectedAnswer::Nothing, None) => true,
+            (ExpectedAnswer::Exactly(wanted), Some(Some(generation))) => generation == wanted,
+            (ExpectedAnswer::Before(end), Some(Some(generation))) => generation < end,
+            _ => false,
+        }
+    }
+}
+
 /// A call to the store.
 #[derive(Debug)]
 pub enum StoreCall {
@@ -26,8 +38,11 @@ pub enum StoreCall {
     Change(KeyLookup),
     /// Get many keys.
     MultiGet(Vec<KeyLookup>),
-    /// Seek to rank `from`, skip rows, and read the next ones. `ranks` are the ranks of the expected rows.
-    Scan { from: u64, skip: usize, ranks: Vec<u64> },
+    /// Seek to rank `from`, skip rows, and read the next ones. `ranks` are the ranks of the expected rows, and
+    /// each must have the expected value.
+    Scan { from: u64, skip: usize, ranks: Vec<u64>, expect: ExpectedAnswer },
+    /// Count all rows. There must be this many.
+    Count { rows: u64 },
 }
 
 /// A lookup and its expected answer.
@@ -69,7 +84,8 @@ impl<'a> CallGenerator<'a> {
         rng: SplitMix64,
     ) -> Self {
         let zipf = matches!(kind, WorkloadKind::Ycsb(_)).then(|| YcsbZipf::new(loaded));
-        let ordered = matches!(kind, WorkloadKind::Range { .. } | WorkloadKind::Ycsb('e'));
+        let ordered =
+            matches!(kind, WorkloadKind::Range { .. } | WorkloadKind::First { .. } | WorkloadKind::Ycsb('e'));
         let rank = |index| keys.rank(index, KeyPresence::Present);
         let order = match kind {
             WorkloadKind::Fill { in_order: true } => in_order(keys, loaded),
@@ -91,6 +107,24 @@ impl<'a> CallGenerator<'a> {
         }
     }
 
+    /// All rows of the store were written in the generation of the calls.
+    pub fn all_written(mut self) -> Self {
+        self.written.fill(true);
+        self
+    }
+
+    /// How many calls may be made before their answers are checked. Calls that return many rows are made one
+    /// at a time, so that all of them fill the same buffer, as in a program that works on it.
+    pub fn calls_at_once(&self) -> u64 {
+        let many = matches!(
+            self.kind,
+            WorkloadKind::First { .. }
+                | WorkloadKind::CountRows
+                | WorkloadKind::MultiGet { keys: 1000.., .. }
+        );
+        if many { 1 } else { 64 }
+    }
+
     /// The number of keys in the store after the calls so far.
     pub fn present(&self) -> u64 {
         self.present
@@ -107,8 +141,8 @@ impl<'a> CallGenerator<'a> {
         match self.kind {
             WorkloadKind::Get { missing } => StoreCall::Get(self.mixed(missing)),
             WorkloadKind::Count => StoreCall::Get(self.mixed(100)),
-            WorkloadKind::MultiGet { missing } => {
-                StoreCall::MultiGet((0..MULTI).map(|_| self.mixed(missing)).collect())
+            WorkloadKind::MultiGet { missing, keys } => {
+                StoreCall::MultiGet((0..keys).map(|_| self.mixed(missing)).collect())
             }
             WorkloadKind::GetOutside => StoreCall::Get(self.absent(KeyPresence::Outside)),
             WorkloadKind::Fill { in_order: true } => {
@@ -120,6 +154,11 @@ impl<'a> CallGenerator<'a> {
                 self.put(index)
             }
             WorkloadKind::Range { skip, rows } => self.scan(skip, rows),
+            WorkloadKind::First { skip, rows } => {
+                let ranks = self.sorted.iter().copied().skip(skip).take(rows).collect();
+                StoreCall::Scan { from: 0, skip, ranks, expect: ExpectedAnswer::Exactly(self.generation) }
+            }
+            WorkloadKind::CountRows => StoreCall::Count { rows: self.present },
             WorkloadKind::Ycsb(letter) => self.ycsb(letter),
             WorkloadKind::OpenMissing { .. } => StoreCall::Get(self.mixed(100)),
             _ => StoreCall::Get(self.mixed(0)),
@@ -179,7 +218,8 @@ impl<'a> CallGenerator<'a> {
             (Some(_), None) => loaded.next().copied(),
             _ => added.next().copied(),
         };
-        StoreCall::Scan { from, skip, ranks: std::iter::from_fn(next).skip(skip).take(rows).collect() }
+        let ranks = std::iter::from_fn(next).skip(skip).take(rows).collect();
+        StoreCall::Scan { from, skip, ranks, expect: ExpectedAnswer::Before(self.generation + 1) }
     }
 
     /// <https://github.com/brianfrankcooper/YCSB/wiki/Core-Workloads>
@@ -225,7 +265,7 @@ mod tests {
         let kind = WorkloadKind::Range { skip: 150, rows: 40 };
         let mut calls = CallGenerator::new(kind, &keys, loaded, 0, 1, SplitMix64::new(1));
         for _ in 0..100 {
-            let StoreCall::Scan { from, skip, ranks } = calls.next_call() else { panic!("not a scan") };
+            let StoreCall::Scan { from, skip, ranks, .. } = calls.next_call() else { panic!("not a scan") };
             let first = sorted.partition_point(|&rank| rank < from) + skip;
             assert_eq!(ranks, sorted[first..first + 40]);
         }

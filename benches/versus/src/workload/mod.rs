@@ -22,12 +22,16 @@ pub enum WorkloadKind {
     Get { missing: u64 },
     /// Gets keys below or above all present keys.
     GetOutside,
-    /// Gets [`MULTI`] keys per call, of which `missing` percent are missing.
-    MultiGet { missing: u64 },
+    /// Gets many keys per call, of which `missing` percent are missing.
+    MultiGet { missing: u64, keys: usize },
     /// Gets present keys while another thread overwrites.
     GetWhileWriting,
     /// Seeks to a random position, skips rows, and reads the next ones.
     Range { skip: usize, rows: usize },
+    /// Reads from the first row on: skips rows, and reads the next ones.
+    First { skip: usize, rows: usize },
+    /// Counts all rows in a pass over them.
+    CountRows,
     /// Reads all rows.
     Scan,
     /// Reads the keys of all rows.
@@ -63,6 +67,16 @@ pub enum StoreRole {
     Rows,
     /// A new store each time.
     Fresh,
+    /// A new store each time, whose rows the worker has just written, and then each of them once more. What the
+    /// engine has not flushed or compacted by itself is still to do.
+    Written,
+}
+
+impl StoreRole {
+    /// Whether the store is of one worker alone.
+    pub fn is_new(self) -> bool {
+        matches!(self, StoreRole::Fresh | StoreRole::Written)
+    }
 }
 
 /// A workload.
@@ -103,8 +117,20 @@ const fn rows(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
     WorkloadSpec { store: StoreRole::Rows, ..warm(name, kind) }
 }
 
+const fn written(name: &'static str, kind: WorkloadKind) -> WorkloadSpec {
+    WorkloadSpec { store: StoreRole::Written, ..warm(name, kind) }
+}
+
+const fn multi(missing: u64) -> WorkloadKind {
+    WorkloadKind::MultiGet { missing, keys: MULTI }
+}
+
+const WRITTEN_FIRST: WorkloadKind = WorkloadKind::First { skip: 0, rows: 100 };
+const WRITTEN_SKIP: WorkloadKind = WorkloadKind::First { skip: 5_000, rows: 100 };
+const WRITTEN_READ: WorkloadKind = WorkloadKind::MultiGet { missing: 0, keys: 1_000 };
+
 /// All workloads, in the order of a round.
-pub const WORKLOADS: [WorkloadSpec; 44] = [
+pub const WORKLOADS: [WorkloadSpec; 52] = [
     warm("load", WorkloadKind::Load).standard(),
     warm("count", WorkloadKind::Count).standard(),
     fresh("fillseq", WorkloadKind::Fill { in_order: true }),
@@ -115,8 +141,8 @@ pub const WORKLOADS: [WorkloadSpec; 44] = [
     warm("mixed99", WorkloadKind::Get { missing: 99 }),
     warm("readmissing", WorkloadKind::Get { missing: 100 }).standard(),
     warm("readmissing-outside", WorkloadKind::GetOutside),
-    warm("multireadrandom", WorkloadKind::MultiGet { missing: 0 }),
-    warm("multireadmissing", WorkloadKind::MultiGet { missing: 100 }).standard(),
+    warm("multireadrandom", multi(0)),
+    warm("multireadmissing", multi(100)).standard(),
     warm("seekrandom", WorkloadKind::Range { skip: 0, rows: 1 }),
     warm("scan", WorkloadKind::Scan).standard(),
     warm("open", WorkloadKind::Open),
@@ -125,8 +151,8 @@ pub const WORKLOADS: [WorkloadSpec; 44] = [
     cold("mixed90-cold", WorkloadKind::Get { missing: 90 }),
     cold("mixed99-cold", WorkloadKind::Get { missing: 99 }),
     cold("readmissing-cold", WorkloadKind::Get { missing: 100 }).standard(),
-    cold("multireadrandom-cold", WorkloadKind::MultiGet { missing: 0 }).standard(),
-    cold("multireadmissing-cold", WorkloadKind::MultiGet { missing: 100 }),
+    cold("multireadrandom-cold", multi(0)).standard(),
+    cold("multireadmissing-cold", multi(100)),
     cold("seekrandom-cold", WorkloadKind::Range { skip: 0, rows: 1 }),
     cold("open-cold", WorkloadKind::Open),
     cold("open-miss-cold", WorkloadKind::OpenMissing { many: false }).standard(),
@@ -137,6 +163,14 @@ pub const WORKLOADS: [WorkloadSpec; 44] = [
     rows("rows-scan", WorkloadKind::Scan).standard(),
     rows("rows-keys", WorkloadKind::ScanKeys).standard(),
     rows("rows-read-threads", WorkloadKind::Get { missing: 0 }).threads(8).standard(),
+    written("written-first", WRITTEN_FIRST),
+    written("written-first-threads", WRITTEN_FIRST).threads(8),
+    written("written-first-skip", WRITTEN_SKIP),
+    written("written-first-skip-threads", WRITTEN_SKIP).threads(8),
+    written("written-count", WorkloadKind::CountRows),
+    written("written-count-threads", WorkloadKind::CountRows).threads(8),
+    written("written-multireadrandom", WRITTEN_READ),
+    written("written-multireadrandom-threads", WRITTEN_READ).threads(8),
     limited("readrandom-limited", WorkloadKind::Get { missing: 0 }),
     limited("mixed90-limited", WorkloadKind::Get { missing: 90 }),
     limited("readmissing-limited", WorkloadKind::Get { missing: 100 }),
@@ -181,6 +215,8 @@ impl WorkloadSpec {
         matches!(
             self.kind,
             WorkloadKind::Range { .. }
+                | WorkloadKind::First { .. }
+                | WorkloadKind::CountRows
                 | WorkloadKind::Scan
                 | WorkloadKind::ScanKeys
                 | WorkloadKind::Ycsb('e')
@@ -203,12 +239,15 @@ impl WorkloadSpec {
     pub fn calls(&self, settings: &BenchSettings) -> u64 {
         match self.kind {
             WorkloadKind::Fill { .. } | WorkloadKind::Overwrite => settings.writes,
-            WorkloadKind::MultiGet { .. } if self.cache == CacheState::Cold => {
-                (settings.cold_reads / MULTI as u64).max(1)
+            WorkloadKind::MultiGet { keys, .. } if self.cache == CacheState::Cold => {
+                (settings.cold_reads / keys as u64).max(1)
             }
-            WorkloadKind::MultiGet { .. } => (settings.reads / MULTI as u64).max(1),
+            WorkloadKind::MultiGet { keys, .. } => (settings.reads / keys as u64).max(1),
             WorkloadKind::Ycsb('e') => (settings.scans / 4).max(1),
             WorkloadKind::Ycsb('a' | 'f') => settings.writes,
+            WorkloadKind::First { skip: 0, .. } => 2 * settings.scans,
+            WorkloadKind::First { .. } => (settings.scans / 10).max(1),
+            WorkloadKind::CountRows => 16,
             WorkloadKind::Scan | WorkloadKind::ScanKeys | WorkloadKind::Load => settings.num,
             WorkloadKind::Open | WorkloadKind::OpenMissing { many: false } => 1,
             _ if self.cache == CacheState::Cold => settings.cold_reads,
