@@ -1,6 +1,7 @@
 //! What the comparison needs of a store.
 
 use crate::error::Result;
+use crate::workload::{CacheState, WorkloadSpec};
 use serde::{Deserialize, Serialize};
 use std::path::Path;
 
@@ -146,6 +147,18 @@ impl EngineKind {
         self.is_sidebloom() || self.is_rocksdb() || self == EngineKind::Fjall
     }
 
+    /// Why it cannot run a workload, if it cannot.
+    pub fn lacks(self, workload: &WorkloadSpec) -> Option<&'static str> {
+        if self.has_order() {
+            None
+        } else if workload.needs_order() {
+            Some("whose keys have no order")
+        } else {
+            let limited = workload.cache == CacheState::Limited;
+            limited.then_some("whose index has to be in memory and does not fit the limit")
+        }
+    }
+
     /// Whether it has its keys in order, so that it can seek and scan.
     pub fn has_order(self) -> bool {
         self != EngineKind::Candystore
@@ -177,8 +190,8 @@ impl EngineKind {
         }
     }
 
-    /// How its files keep rows, and which memory holds the rows that it reads. Those with a cache of their own
-    /// read what it does not have from the page cache.
+    /// How its files keep rows, and which memory holds the rows that it reads. Those with a cache of their
+    /// own read what it does not have from the page cache.
     pub fn data(self) -> &'static str {
         match self {
             EngineKind::Rocksdb

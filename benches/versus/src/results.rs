@@ -158,7 +158,8 @@ impl BenchRecord {
         self.accepted(engine, workload).last()?.1.facts.describe_runs()
     }
 
-    /// The sorted runs of each level of a store that was just written, at the start of the last accepted round.
+    /// The sorted runs of each level of a store that was just written, at the start of the last accepted
+    /// round.
     pub fn runs_at_start(&self, engine: EngineKind, workload: &str) -> Option<String> {
         self.accepted(engine, workload).last()?.1.at_start.as_ref()?.describe_runs()
     }

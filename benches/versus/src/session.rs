@@ -105,18 +105,21 @@ impl BenchSession {
         self.record.notes.push(format!("not available: {}: {why}", limited.join(", ")));
     }
 
-    /// Notes which engines cannot run which of the wanted workloads. Their tables show dashes.
+    /// Notes which engines cannot run which of the wanted workloads, and why. Their tables show dashes.
     fn note_lacks(&mut self) {
-        let wanted: Vec<&str> = WORKLOADS
-            .iter()
-            .filter(|workload| workload.needs_order() && self.wants(workload))
-            .map(|workload| workload.name)
-            .collect();
-        let engines = self.record.engines.iter().map(|(kind, _)| *kind);
-        for kind in engines.filter(|kind| !kind.has_order() && !wanted.is_empty()).collect::<Vec<_>>() {
-            let (name, wanted) = (kind.name(), wanted.join(", "));
-            self.record.notes.push(format!("not available in {name}, whose keys have no order: {wanted}"));
+        let mut lacks: Vec<(String, Vec<&str>)> = Vec::new();
+        for (kind, _) in &self.record.engines {
+            for workload in WORKLOADS.iter().filter(|workload| self.wants(workload)) {
+                let Some(why) = kind.lacks(workload) else { continue };
+                let what = format!("not available in {}, {why}", kind.name());
+                match lacks.iter_mut().find(|(other, _)| *other == what) {
+                    Some((_, names)) => names.push(workload.name),
+                    None => lacks.push((what, vec![workload.name])),
+                }
+            }
         }
+        let notes = lacks.into_iter().map(|(what, names)| format!("{what}: {}", names.join(", ")));
+        self.record.notes.extend(notes);
     }
 
     /// Runs all rounds of each wanted workload on each engine. Calls `done` after each workload's last round.
@@ -160,7 +163,7 @@ impl BenchSession {
     fn turn(&mut self, workload: WorkloadSpec, round: u64, rounds: u64) -> Result<()> {
         self.generation += 1;
         let engines = self.record.engines.iter().map(|(kind, _)| *kind);
-        let able = engines.filter(|kind| kind.has_order() || !workload.needs_order());
+        let able = engines.filter(|kind| kind.lacks(&workload).is_none());
         for engine in able.collect::<Vec<_>>() {
             progress(&format!("round {}/{}: {} on {}", round + 1, rounds, workload.name, engine.name()));
             let work = || self.work(engine, workload);
@@ -298,6 +301,8 @@ mod tests {
         };
         let expected = "not available in candystore, whose keys have no order: rows-scan, ycsb-e";
         assert_eq!(notes("rows-scan readrandom ycsb-e"), [expected]);
+        let limited = notes("readmissing-limited");
+        assert!(limited.iter().any(|note| note.contains("does not fit the limit: readmissing-limited")));
         assert!(notes("readrandom load").is_empty());
     }
 

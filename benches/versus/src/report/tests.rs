@@ -91,7 +91,7 @@ fn sorted_runs_are_shown_by_level() {
 }
 
 #[test]
-fn stores_that_were_just_written_show_their_runs_at_start_and_their_memory() {
+fn stores_just_written_show_their_runs_at_start_and_memory() {
     let mut run = run("--written 5000", |kind, workload| {
         let of = |runs| EngineFacts {
             runs_by_level: kind.has_runs().then_some(runs),

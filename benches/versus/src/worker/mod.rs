@@ -1,6 +1,7 @@
 //! Runs one workload on one engine in its own process: reads a [`WorkerTask`] from standard input, and writes
 //! a [`WorkerOutcome`] to standard output.
 
+mod calls;
 mod load;
 mod open;
 mod runner;
@@ -8,14 +9,13 @@ mod state;
 mod threads;
 mod written;
 
-use crate::engine::Engine;
 use crate::engines;
 use crate::error::Result;
 use crate::kernel::{self, ResourceCounters};
 use crate::limit::Cgroup;
-use crate::measure::CallTiming;
 use crate::task::{WorkerOutcome, WorkerTask};
 use crate::workload::{StoreRole, WorkloadKind};
+use calls::MadeCalls;
 use runner::TaskRunner;
 use std::time::Instant;
 
@@ -25,23 +25,6 @@ pub fn main() -> Result<()> {
     let outcome = TaskRunner::new(task)?.run()?;
     serde_json::to_writer(std::io::stdout().lock(), &outcome)?;
     Ok(())
-}
-
-/// The calls of a task, and their effect on the store.
-struct MadeCalls {
-    timing: CallTiming,
-    /// The rate of the concurrent writer, if there was one.
-    writer_puts_per_second: Option<f64>,
-    /// Keys that they inserted.
-    inserted: u64,
-    /// CPU time that went into making a load's keys and values.
-    making_cpu_ns: Option<u64>,
-}
-
-impl From<CallTiming> for MadeCalls {
-    fn from(timing: CallTiming) -> Self {
-        MadeCalls { timing, writer_puts_per_second: None, inserted: 0, making_cpu_ns: None }
-    }
 }
 
 impl TaskRunner {
@@ -134,35 +117,5 @@ impl TaskRunner {
         outcome.limited = Some(usage);
         outcome.rejected = rejected;
         Ok(outcome)
-    }
-
-    fn calls(&self, engine: &dyn Engine) -> Result<MadeCalls> {
-        let settings = &self.task.settings;
-        let driver = self.driver(engine);
-        let calls = self.workload.calls(settings);
-        // A fill writes one key per call.
-        let loaded = if self.workload.store == StoreRole::Fresh { calls } else { settings.num };
-        let present = settings.num + self.task.added;
-        match self.workload.kind {
-            WorkloadKind::Load => {
-                let (timing, making_cpu_ns) = self.load(engine)?;
-                return Ok(MadeCalls { making_cpu_ns: Some(making_cpu_ns), ..timing.into() });
-            }
-            WorkloadKind::Scan => return Ok(driver.scan_all(present)?.into()),
-            WorkloadKind::ScanKeys => return Ok(driver.scan_all_keys(present)?.into()),
-            _ if self.workload.threads > 1 => {
-                return Ok(self.on_threads(&driver, calls)?.per_key(self.workload.kind).into());
-            }
-            _ => {}
-        }
-        let mut generator = self.generator(self.workload.kind, loaded, self.seed());
-        let (timing, writer_puts_per_second) = match self.workload.kind {
-            WorkloadKind::GetWhileWriting => self.with_writer(&driver, &mut generator, calls)?,
-            _ => (driver.run(&mut generator, calls)?, None),
-        };
-        self.check_written(&driver, &generator)?;
-        let inserted = generator.present() - loaded - self.task.added;
-        let timing = timing.per_key(self.workload.kind);
-        Ok(MadeCalls { writer_puts_per_second, inserted, ..timing.into() })
     }
 }

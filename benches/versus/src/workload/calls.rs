@@ -38,8 +38,8 @@ pub enum StoreCall {
     Change(KeyLookup),
     /// Get many keys.
     MultiGet(Vec<KeyLookup>),
-    /// Seek to rank `from`, skip rows, and read the next ones. `ranks` are the ranks of the expected rows, and
-    /// each must have the expected value.
+    /// Seek to rank `from`, skip rows, and read the next ones. `ranks` are the ranks of the expected rows,
+    /// and each must have the expected value.
     Scan { from: u64, skip: usize, ranks: Vec<u64>, expect: ExpectedAnswer },
     /// Count all rows. There must be this many.
     Count { rows: u64 },

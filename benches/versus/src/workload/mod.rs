@@ -67,8 +67,8 @@ pub enum StoreRole {
     Rows,
     /// A new store each time.
     Fresh,
-    /// A new store each time, whose rows the worker has just written, and then each of them once more. What the
-    /// engine has not flushed or compacted by itself is still to do.
+    /// A new store each time, whose rows the worker has just written, and then each of them once more. What
+    /// the engine has not flushed or compacted by itself is still to do.
     Written,
 }
 
