@@ -36,7 +36,7 @@ pub struct Standing {
 }
 
 fn per_second(x: f64) -> String {
-    format!("{} /s", count(x))
+    format!("{} /s", number(x))
 }
 
 fn less(

@@ -154,7 +154,7 @@ pub fn about(run: &BenchRecord, workload: &WorkloadSpec) -> Option<String> {
 
 fn timing(run: &BenchRecord, workload: &WorkloadSpec) -> Vec<ResultColumn> {
     let mut columns = vec![
-        column("ops/s", count, |o| Some(o.ops_per_second)),
+        column("ops/s", number, |o| Some(o.ops_per_second)),
         column("mean", nanos, |o| Some(o.mean_ns)),
         range(),
     ];
