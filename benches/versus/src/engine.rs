@@ -100,6 +100,8 @@ pub enum EngineKind {
     RocksdbRibbon,
     /// sidebloom.
     Sidebloom,
+    /// sidebloom without compression.
+    SidebloomPlain,
     /// sidebloom without filters.
     SidebloomNofilter,
     /// fjall.
@@ -121,6 +123,7 @@ impl EngineKind {
         let others = [
             EngineKind::SidebloomNofilter,
             EngineKind::Sidebloom,
+            EngineKind::SidebloomPlain,
             EngineKind::Fjall,
             EngineKind::Redb,
             EngineKind::Lmdb,
@@ -164,9 +167,9 @@ impl EngineKind {
         self != EngineKind::Candystore
     }
 
-    /// Whether it is sidebloom, with filters or without.
+    /// Whether it is sidebloom, in any configuration.
     pub fn is_sidebloom(self) -> bool {
-        matches!(self, EngineKind::Sidebloom | EngineKind::SidebloomNofilter)
+        matches!(self, EngineKind::Sidebloom | EngineKind::SidebloomPlain | EngineKind::SidebloomNofilter)
     }
 
     /// Whether it is RocksDB, in any configuration.
@@ -181,6 +184,7 @@ impl EngineKind {
             EngineKind::RocksdbBloom => "rocksdb bloom",
             EngineKind::RocksdbRibbon => "rocksdb ribbon",
             EngineKind::Sidebloom => "sidebloom",
+            EngineKind::SidebloomPlain => "sidebloom plain",
             EngineKind::SidebloomNofilter => "sidebloom no filter",
             EngineKind::Fjall => "fjall",
             EngineKind::Redb => "redb",
@@ -201,7 +205,7 @@ impl EngineKind {
             | EngineKind::SidebloomNofilter => "LZ4, own cache",
             EngineKind::Fjall => "LZ4 below level 1, own cache",
             EngineKind::Redb => "plain, own cache",
-            EngineKind::Lmdb | EngineKind::Libmdbx => "plain, mapped",
+            EngineKind::SidebloomPlain | EngineKind::Lmdb | EngineKind::Libmdbx => "plain, mapped",
             EngineKind::Candystore => "plain, page cache",
         }
     }
@@ -210,7 +214,9 @@ impl EngineKind {
     /// index. A cold run leaves it there.
     pub fn stays_in_memory(self, file: &Path) -> bool {
         match self {
-            EngineKind::Sidebloom => file.extension().is_some_and(|extension| extension == "filter"),
+            EngineKind::Sidebloom | EngineKind::SidebloomPlain => {
+                file.extension().is_some_and(|extension| extension == "filter")
+            }
             EngineKind::Candystore => file.file_name().is_some_and(|name| name == "index" || name == "rows"),
             _ => false,
         }

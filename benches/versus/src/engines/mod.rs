@@ -29,8 +29,9 @@ pub fn open(kind: EngineKind, dir: &Path, settings: &BenchSettings, count: bool)
             let _ = count;
             return Err("this build has no RocksDB: build with --features rocksdb".into());
         }
-        EngineKind::Sidebloom => Box::new(sidebloom::SidebloomEngine::open(true, dir, settings)?),
-        EngineKind::SidebloomNofilter => Box::new(sidebloom::SidebloomEngine::open(false, dir, settings)?),
+        EngineKind::Sidebloom | EngineKind::SidebloomPlain | EngineKind::SidebloomNofilter => {
+            Box::new(sidebloom::SidebloomEngine::open(kind, dir, settings)?)
+        }
         EngineKind::Fjall => Box::new(fjall::FjallEngine::open(dir, settings)?),
         EngineKind::Redb => Box::new(redb::RedbEngine::open(dir, settings)?),
         EngineKind::Lmdb => Box::new(lmdb::LmdbEngine::open(dir, settings)?),
@@ -53,7 +54,9 @@ pub fn describe(kind: EngineKind, settings: &BenchSettings) -> String {
         EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon => {
             "not in this build".to_owned()
         }
-        EngineKind::Sidebloom | EngineKind::SidebloomNofilter => sidebloom::describe(kind, settings),
+        EngineKind::Sidebloom | EngineKind::SidebloomPlain | EngineKind::SidebloomNofilter => {
+            sidebloom::describe(kind, settings)
+        }
         EngineKind::Fjall => fjall::describe(settings),
         EngineKind::Redb => redb::describe(settings),
         EngineKind::Lmdb => lmdb::describe(),

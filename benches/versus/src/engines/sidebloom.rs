@@ -9,31 +9,36 @@ use std::path::Path;
 /// An open store.
 pub struct SidebloomEngine(pub Db);
 
-fn policy(filters: bool) -> FilterPolicy {
-    if filters { FilterPolicy::default() } else { FilterPolicy::OFF }
+fn policy(kind: EngineKind) -> FilterPolicy {
+    if kind == EngineKind::SidebloomNofilter { FilterPolicy::OFF } else { FilterPolicy::default() }
+}
+
+fn compression(kind: EngineKind) -> Compression {
+    if kind == EngineKind::SidebloomPlain { Compression::None } else { Compression::default() }
 }
 
 /// The engine's configuration, in words.
 pub fn describe(kind: EngineKind, settings: &BenchSettings) -> String {
     // All packages of the workspace share a version.
     format!(
-        "sidebloom {}: {:?}; block cache {} MiB, {}, LZ4, Durability::Os, filters mapped and verified before reads",
+        "sidebloom {}: {:?}; block cache {} MiB, {}, {:?}, Durability::Os, filters mapped and verified before reads",
         env!("CARGO_PKG_VERSION"),
-        policy(kind == EngineKind::Sidebloom),
+        policy(kind),
         settings.cache_mib,
-        settings.describe_tables()
+        settings.describe_tables(),
+        compression(kind)
     )
 }
 
 impl SidebloomEngine {
     /// Opens or creates the store.
-    pub fn open(filters: bool, dir: &Path, settings: &BenchSettings) -> Result<Self> {
+    pub fn open(kind: EngineKind, dir: &Path, settings: &BenchSettings) -> Result<Self> {
         let options = Options::new()
             .block_cache_bytes(settings.cache_bytes())
             .memtable_bytes(settings.memtable_bytes())
-            .compression(Compression::Lz4)
+            .compression(compression(kind))
             .durability(Durability::Os)
-            .filter_policy(policy(filters));
+            .filter_policy(policy(kind));
         let options = match settings.table_bytes() {
             Some(bytes) => options.segment_bytes(bytes),
             None => options,

@@ -16,7 +16,7 @@ const SHARES: [(&str, &str); 5] = [
     ("99 %", "mixed99"),
     ("100 %", "readmissing"),
 ];
-const PALETTE: [RGBColor; 10] = [
+const PALETTE: [RGBColor; 11] = [
     RGBColor(47, 129, 247),
     RGBColor(217, 130, 43),
     RGBColor(63, 160, 80),
@@ -27,6 +27,7 @@ const PALETTE: [RGBColor; 10] = [
     RGBColor(219, 97, 162),
     RGBColor(184, 160, 40),
     RGBColor(140, 90, 60),
+    RGBColor(40, 110, 90),
 ];
 
 fn color(kind: EngineKind) -> RGBColor {
@@ -41,6 +42,7 @@ fn color(kind: EngineKind) -> RGBColor {
         EngineKind::RocksdbRibbon => PALETTE[7],
         EngineKind::Libmdbx => PALETTE[8],
         EngineKind::Candystore => PALETTE[9],
+        EngineKind::SidebloomPlain => PALETTE[10],
     }
 }
 

@@ -4,7 +4,7 @@ use super::change::Change;
 use super::kind::StoreKind;
 use super::optimistic;
 use super::store::{OpenTransaction, Outcome, ReadCounts, Row, WriteStore};
-use crate::engine::Engine;
+use crate::engine::{Engine, EngineKind};
 use crate::engines::sidebloom::SidebloomEngine;
 use crate::error::Result;
 use crate::settings::BenchSettings;
@@ -17,7 +17,7 @@ pub struct SidebloomStore(SidebloomEngine);
 impl SidebloomStore {
     /// Opens or creates the store.
     pub fn open(dir: &Path, settings: &BenchSettings) -> Result<Self> {
-        Ok(SidebloomStore(SidebloomEngine::open(true, dir, settings)?))
+        Ok(SidebloomStore(SidebloomEngine::open(EngineKind::Sidebloom, dir, settings)?))
     }
 }
 
