@@ -25,6 +25,10 @@ const KEYS: u64 = 300_000;
 const UPPER_KEYS: u64 = 10_000;
 const SEGMENT_BYTES: u64 = 4 << 20;
 const VALUE: [u8; 100] = [7; 100];
+/// Keys of a store that was just written, each with an old version in the deepest run.
+const WRITTEN_KEYS: u64 = 32_000;
+/// Its four upper runs and its memtable each have a newer version of every fifth key. Four rows to a block.
+const WRITTEN_VALUE: [u8; 1000] = [7; 1000];
 /// Counted calls, after equally many that are not counted.
 const CALLS: usize = 20_000;
 /// The same for missing keys. A false positive reads a block, which costs far more than all else: with fewer
@@ -32,6 +36,7 @@ const CALLS: usize = 20_000;
 const MISSING_CALLS: usize = 100_000;
 const MULTI: usize = 64;
 const ROWS: usize = 100;
+const SKIP: usize = 5000;
 /// How much a count may rise before the comparison fails.
 const TOLERANCE: f64 = 1.05;
 
@@ -51,6 +56,8 @@ enum Store {
     Runs(u64),
     /// Two runs, and a memtable with as many keys as an upper run.
     Memtable,
+    /// Five runs and a memtable, with two versions of each key.
+    Written,
 }
 
 #[derive(Clone, Copy)]
@@ -86,6 +93,18 @@ fn scan(db: &Db, _: &[Vec<u8>]) {
     black_box(db.iter().map(|row| row.expect("a row").1.len()).sum::<usize>());
 }
 
+fn first(db: &Db, _: &[Vec<u8>]) {
+    black_box(db.iter().take(ROWS).map(|row| row.expect("a row").1.len()).sum::<usize>());
+}
+
+fn skip(db: &Db, _: &[Vec<u8>]) {
+    black_box(db.iter().skip(SKIP).take(ROWS).map(|row| row.expect("a row").1.len()).sum::<usize>());
+}
+
+fn count_rows(db: &Db, _: &[Vec<u8>]) {
+    black_box(db.iter().count().expect("a count"));
+}
+
 fn put(db: &Db, keys: &[Vec<u8>]) {
     keys.iter().for_each(|key| db.put(key, VALUE).expect("a write"));
 }
@@ -112,6 +131,9 @@ fn operations() -> Vec<Operation> {
         let calls = CALLS / per_call;
         Operation { name, store: Store::Runs(2), per_call, calls, call, keys }
     };
+    let written = |name, calls, per_call, call| {
+        Operation { name, store: Store::Written, per_call, calls, call, keys: Keys::Present }
+    };
     use Keys::{Missing, Present};
     use Store::{Memtable, Runs};
     vec![
@@ -131,6 +153,15 @@ fn operations() -> Vec<Operation> {
             per_call: KEYS as usize,
             ..one("scan, each row, 2 runs", Runs(2), scan, Present)
         },
+        Operation {
+            calls: 1,
+            per_call: KEYS as usize,
+            ..one("count, each row, 2 runs", Runs(2), count_rows, Present)
+        },
+        written("first 100 rows, just written", 100, 1, first),
+        written("5,000 skipped and 100 rows, just written", 10, 1, skip),
+        written("count, each row, just written", 1, WRITTEN_KEYS as usize, count_rows),
+        written("multi_get of 64, each key, just written", 400, MULTI, multi_get),
         one("put", Runs(1), put, Missing),
         many("write of 100, each put", 100, write, Missing),
         // In stores to which nothing else was added before.
@@ -159,7 +190,11 @@ fn main() -> ExitCode {
             ExitCode::SUCCESS
         }
         ["load", runs, dir] => {
-            load(Store::Runs(runs.parse().expect("a number of runs")), Path::new(dir)).expect("a store");
+            let store = match runs {
+                "written" => Store::Written,
+                runs => Store::Runs(runs.parse().expect("a number of runs")),
+            };
+            load(store, Path::new(dir)).expect("a store");
             ExitCode::SUCCESS
         }
         [] => compare(&count_all("")),
@@ -209,6 +244,7 @@ fn count_all(part: &str) -> BTreeMap<&'static str, f64> {
         let store = dir.path().join(match operation.store {
             Store::Runs(runs) => format!("{runs}"),
             Store::Memtable => "memtable".to_owned(),
+            Store::Written => operation.name.to_owned(), // Each closing flushes its memtable.
         });
         if !store.exists() {
             load(operation.store, &store).expect("a store");
@@ -226,13 +262,23 @@ fn load(store: Store, dir: &Path) -> Result<()> {
     let runs = match store {
         Store::Runs(runs) => runs,
         Store::Memtable => 2,
+        Store::Written => 5,
     };
-    fill(&db, 0..KEYS)?;
-    db.compact()?;
-    for run in 1..runs {
-        let first = KEYS + run * UPPER_KEYS;
-        fill(&db, first..first + UPPER_KEYS)?;
-        db.flush()?;
+    if store == Store::Written {
+        fill(&db, 0..WRITTEN_KEYS, &WRITTEN_VALUE)?;
+        db.compact()?;
+        for run in 1..runs {
+            fill(&db, updated(run), &WRITTEN_VALUE)?;
+            db.flush()?;
+        }
+    } else {
+        fill(&db, 0..KEYS, &VALUE)?;
+        db.compact()?;
+        for run in 1..runs {
+            let first = KEYS + run * UPPER_KEYS;
+            fill(&db, first..first + UPPER_KEYS, &VALUE)?;
+            db.flush()?;
+        }
     }
     db.wait_for_compaction()?;
     let stats = db.stats();
@@ -253,10 +299,15 @@ fn options() -> Options {
     Options::new().segment_bytes(SEGMENT_BYTES).hold_level0()
 }
 
-fn fill(db: &Db, keys: std::ops::Range<u64>) -> Result<()> {
+/// The keys that one of the upper runs, or run 0, the memtable, updates in a store that was just written.
+fn updated(run: u64) -> impl Iterator<Item = u64> {
+    (0..WRITTEN_KEYS).filter(move |index| index % 5 == run)
+}
+
+fn fill(db: &Db, keys: impl Iterator<Item = u64>, value: &[u8]) -> Result<()> {
     let mut batch = Batch::new();
     for index in keys {
-        batch.put(key(index, true), VALUE);
+        batch.put(key(index, true), value);
         if batch.len() == 1000 {
             db.write(std::mem::take(&mut batch))?;
         }
@@ -291,12 +342,17 @@ fn measure(operation: &Operation, dir: &Path) -> Result<()> {
     let db = options().open(dir)?;
     db.warm()?;
     if operation.store == Store::Memtable {
-        fill(&db, 2 * KEYS..2 * KEYS + UPPER_KEYS)?;
+        fill(&db, 2 * KEYS..2 * KEYS + UPPER_KEYS, &VALUE)?;
     }
-    let count = operation.calls * if operation.name.starts_with("scan") { 1 } else { operation.per_call };
+    if operation.store == Store::Written {
+        fill(&db, updated(0), &WRITTEN_VALUE)?;
+    }
+    let per_row = operation.name.contains("each row") && matches!(operation.keys, Keys::Present);
+    let count = operation.calls * if per_row { 1 } else { operation.per_call };
+    let keys_in_all = if operation.store == Store::Written { WRITTEN_KEYS } else { KEYS };
     let present = matches!(operation.keys, Keys::Present);
     let keys = |first: u64| -> Vec<Vec<u8>> {
-        (0..count as u64).map(|index| key(first + index * 7919 % KEYS, present)).collect()
+        (0..count as u64).map(|index| key(first + index * 7919 % keys_in_all, present)).collect()
     };
     // Missing keys differ, so that false positives are as frequent as in reality.
     let (first, second) = (keys(0), keys(if present { 0 } else { KEYS }));

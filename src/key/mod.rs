@@ -234,6 +234,19 @@ impl<'a> SplitKey<'a> {
         }
     }
 
+    /// Compares the whole keys, whose [fronts](Self::front) are the same. Keys of one length up to 16 bytes are
+    /// then the same.
+    #[inline]
+    pub fn cmp_same_front(self, other: Self) -> Ordering {
+        let (len, other_len) = (self.len(), other.len());
+        if len == other_len && len <= 16 { Ordering::Equal } else { self.cmp(&other) }
+    }
+
+    #[inline]
+    fn len(self) -> usize {
+        self.head.len() + self.tail.len()
+    }
+
     /// Compares the whole key with `other`.
     #[inline]
     pub fn cmp_bytes(self, other: &[u8]) -> Ordering {

@@ -31,6 +31,8 @@ pub struct MemtableCursor {
 
 #[derive(Clone)]
 struct MemItem {
+    /// The first 16 bytes of the key as an integer.
+    front: u128,
     key_len: u32,
     seq: Seq,
     kind: EntryKind,
@@ -97,6 +99,12 @@ impl MemtableCursor {
     /// The key under the cursor; empty before the first `advance`.
     pub fn key(&self) -> SplitKey<'_> {
         self.current.as_ref().map(|item| item.key().into()).unwrap_or_default()
+    }
+
+    /// The [front](SplitKey::front) of the key under the cursor.
+    #[inline]
+    pub fn front(&self) -> u128 {
+        self.current.as_ref().map_or(0, |item| item.front)
     }
 
     /// The sequence number under the cursor.
@@ -188,5 +196,7 @@ impl MemtableCursor {
 }
 
 fn copy(item: &MemKey) -> MemItem {
-    MemItem { key_len: item.key_len, seq: item.seq, kind: item.kind, data: item.data.clone() }
+    let [high, low] = item.prefix;
+    let front = u128::from(high) << 64 | u128::from(low);
+    MemItem { front, key_len: item.key_len, seq: item.seq, kind: item.kind, data: item.data.clone() }
 }

@@ -11,37 +11,26 @@ use super::source::MergeSource;
 use crate::direction::Direction;
 use crate::error::{Error, Result};
 use crate::key::{Seq, SplitKey};
-use std::cmp::Ordering;
 use std::ops::Bound;
-
-/// A source with the front of its key, which decides most comparisons.
-pub(super) struct Input {
-    pub source: MergeSource,
-    pub front: u128,
-}
-
-impl Input {
-    fn advance(&mut self) -> Result<bool> {
-        let more = self.source.advance()?;
-        self.front = self.source.key().front();
-        Ok(more)
-    }
-
-    #[inline]
-    pub fn cmp_key(&self, other: &Input) -> Ordering {
-        self.front.cmp(&other.front).then_with(|| self.source.key().cmp(&other.source.key()))
-    }
-}
 
 /// The sources of a merge, and how far it goes.
 pub(super) struct Inputs {
-    pub all: Vec<Input>,
+    pub all: Vec<MergeSource>,
     pub direction: Direction,
     pub end: Bound<Vec<u8>>,
     pub mask: Option<Box<RangeMask>>,
 }
 
 impl Inputs {
+    pub fn new(
+        all: Vec<MergeSource>,
+        direction: Direction,
+        end: Bound<&[u8]>,
+        mask: Option<Box<RangeMask>>,
+    ) -> Self {
+        Inputs { all, direction, end: end.map(<[u8]>::to_vec), mask }
+    }
+
     #[inline]
     pub fn is_within(&self, key: SplitKey<'_>) -> bool {
         match &self.end {
@@ -74,7 +63,7 @@ impl Inputs {
     fn advance_behind(&mut self, index: usize, mut error: Error) -> Result<bool> {
         loop {
             let may_skip = self.mask.as_ref().is_some_and(|mask| mask.may_skip(&error));
-            let damage = match self.all.get_mut(index).map(|input| &mut input.source) {
+            let damage = match self.all.get_mut(index) {
                 Some(MergeSource::Run(run)) if may_skip => run.pass_damage(error)?,
                 _ => return Err(error),
             };
@@ -93,16 +82,16 @@ impl Inputs {
 
     /// Moves an input past `here`, and up to the edge if it has nothing newer than `deleted` before that.
     pub fn pass(&mut self, index: usize, here: &[u8], edge: &Bound<Vec<u8>>, deleted: Seq) -> Result<bool> {
-        let Some(input) = self.all.get_mut(index) else { return Ok(false) };
-        let is_here = input.source.is_open() && input.source.key().cmp_bytes(here).is_eq();
-        let to = match &input.source {
+        let Some(source) = self.all.get_mut(index) else { return Ok(false) };
+        let is_here = source.is_open() && source.key().cmp_bytes(here).is_eq();
+        let to = match source {
             MergeSource::Run(run) => run.newer_from(self.direction, here, edge, deleted),
             MergeSource::Memtable(_) => None,
         };
         match to.as_ref().map(|to| to.as_ref().map(Vec::as_slice)) {
             Some(Bound::Unbounded) => Ok(false),
             Some(start) => {
-                input.source.seek(self.direction, start);
+                source.seek(self.direction, start);
                 self.advance(index)
             }
             None if is_here => self.advance(index),

@@ -2,12 +2,13 @@
 //!
 //! 1. Every source is at its next entry, or before a segment that it has not opened. Then its position is
 //!    that segment's bound.
-//! 2. A heap orders sources by (key, unopened first, newest first). Once opened, its top is the current
-//!    entry.
-//! 3. The *lead* is the number of further entries in the top's block that precede the entries of all other
-//!    sources. They follow without comparisons. A search that starts at the next entry and doubles its steps
-//!    finds the lead.
-//! 4. After the lead, advance every other source at the same key (their entries are older), then the top.
+//! 2. A list orders sources by (key, unopened first, newest first). Once opened, its first is the *top*: it
+//!    has the current entry.
+//! 3. To move on, advance every other source at the same key (their entries are older), then the top, each to
+//!    its new place in the list.
+//! 4. If the same source is the top again, it may be for long. Its *lead* is the number of further entries in
+//!    its block that precede the entries of all other sources. They follow without comparisons. A search that
+//!    starts at the next entry and doubles its steps finds the lead.
 //!
 //! Sources may come in any order: sequence numbers decide which entry is newest.
 
@@ -15,6 +16,7 @@ mod damage;
 mod doubts;
 mod galloping;
 mod inputs;
+mod order;
 mod range_mask;
 mod run_cursor;
 mod run_walk;
@@ -25,7 +27,8 @@ use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
 use galloping::count_leading;
-use inputs::{Input, Inputs};
+use inputs::Inputs;
+use order::{Place, ordered, sink};
 use std::ops::Bound;
 
 pub use range_mask::RangeMask;
@@ -41,12 +44,15 @@ const HIDDEN_STREAK: u32 = 16;
 /// Walks the merged entries. Starts before the first one.
 pub struct MergeCursor {
     inputs: Inputs,
-    /// Indices of inputs, smallest first: a binary heap.
-    heap: Vec<usize>,
-    /// The top of the heap.
+    /// The inputs that are not at their end, in order.
+    order: Vec<Place>,
+    /// The input with the current entry.
     top: usize,
     /// Number of further entries of the top that need no comparison.
     lead: usize,
+    /// The current entry was in the lead, so no other input has its key, and the top's place has the front of
+    /// an earlier key.
+    led: bool,
     started: bool,
 }
 
@@ -59,10 +65,9 @@ impl MergeCursor {
         end: Bound<&[u8]>,
         mask: Option<RangeMask>,
     ) -> Self {
-        let all: Vec<_> = sources.into_iter().map(|source| Input { source, front: 0 }).collect();
-        let heap = Vec::with_capacity(all.len());
-        let inputs = Inputs { all, direction, end: end.map(<[u8]>::to_vec), mask: mask.map(Box::new) };
-        MergeCursor { inputs, heap, top: 0, lead: 0, started: false }
+        let order = Vec::with_capacity(sources.len());
+        let inputs = Inputs::new(sources, direction, end, mask.map(Box::new));
+        MergeCursor { inputs, order, top: usize::MAX, lead: 0, led: false, started: false }
     }
 
     /// The merge with another mask. Only before its first entry.
@@ -74,9 +79,9 @@ impl MergeCursor {
     /// Starts another walk, from `start` on and without an end, as a new merge of the same sources would. The
     /// sources keep what they have in memory, and read nothing yet.
     pub fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
-        self.inputs.all.iter_mut().for_each(|input| input.source.seek(direction, start));
-        self.heap.clear();
-        (self.top, self.lead, self.started) = (usize::MAX, 0, false);
+        self.inputs.all.iter_mut().for_each(|source| source.seek(direction, start));
+        self.order.clear();
+        (self.top, self.lead, self.led, self.started) = (usize::MAX, 0, false, false);
         (self.inputs.direction, self.inputs.end) = (direction, Bound::Unbounded);
     }
 
@@ -96,13 +101,14 @@ impl MergeCursor {
     /// Moves to the first row that a reader sees at or after `key`, which must not precede the current entry.
     /// Sources that are already there or beyond stay where they are.
     pub fn seek_ahead(&mut self, key: &[u8]) -> Result<bool> {
-        while let Some(&top) = self.heap.first() {
-            let source = &mut self.inputs.all[top].source;
+        while let Some(&top) = self.order.first() {
+            let source = &mut self.inputs.all[top.input];
             if self.inputs.direction.order(source.key().cmp_bytes(key)).is_ge() {
                 break;
             }
             source.seek(self.inputs.direction, Bound::Included(key));
             self.advance_at(0)?;
+            self.led = false;
         }
         let found = self.settle()?;
         self.find_visible(found)
@@ -137,16 +143,15 @@ impl MergeCursor {
             return self.advance();
         };
         let here = self.key().to_vec();
-        let left = std::mem::take(&mut self.heap);
+        let left = std::mem::take(&mut self.order);
         // An error ends the walk, as in `advance`.
-        let mut heap = Vec::with_capacity(left.len());
-        for index in left {
-            if self.inputs.pass(index, &here, &edge, deleted)? {
-                heap.push(index);
+        let mut inputs = Vec::with_capacity(left.len());
+        for Place { input, .. } in left {
+            if self.inputs.pass(input, &here, &edge, deleted)? {
+                inputs.push(input);
             }
         }
-        self.heap = heap;
-        self.order_all();
+        self.order_all(inputs);
         self.settle()
     }
 
@@ -162,7 +167,8 @@ impl MergeCursor {
             && let Some(top) = self.inputs.all.get_mut(self.top)
         {
             self.lead -= 1;
-            top.source.step();
+            self.led = true;
+            top.step();
             return Ok(true);
         }
         self.advance_top()
@@ -177,10 +183,11 @@ impl MergeCursor {
         else {
             return false;
         };
-        let is_put = top.source.puts_ahead(1) > 0;
+        let is_put = top.puts_ahead(1) > 0;
         if is_put {
-            top.source.step();
+            top.step();
             self.lead -= 1;
+            self.led = true;
         }
         is_put
     }
@@ -192,10 +199,11 @@ impl MergeCursor {
         let Some(top) = self.inputs.all.get_mut(self.top).filter(|_| self.inputs.mask.is_none()) else {
             return 0;
         };
-        let skipped = top.source.puts_ahead(most.min(self.lead));
+        let skipped = top.puts_ahead(most.min(self.lead));
         if skipped > 0 {
-            top.source.step_over(skipped);
+            top.step_over(skipped);
             self.lead -= skipped;
+            self.led = true;
         }
         skipped
     }
@@ -204,109 +212,107 @@ impl MergeCursor {
     fn advance_top(&mut self) -> Result<bool> {
         if !self.started {
             self.start()?;
-        } else if !self.heap.is_empty() {
-            while let Some(child) = self.smaller_child(0) {
-                let (key, child_key) = (self.input(0).source.key(), self.input(child).source.key());
-                if key.front() != self.input(child).front || key != child_key {
-                    break;
-                }
-                self.advance_at(child)?;
-            }
-            self.advance_at(0)?;
+            return self.settle();
         }
-        self.settle()
+        let before = self.top;
+        if !self.led {
+            self.pass_older()?;
+        }
+        self.advance_at(0)?;
+        let found = self.settle()?;
+        if self.top == before || self.order.len() == 1 {
+            self.lead = self.find_lead();
+        }
+        Ok(found)
     }
 
-    /// Opens the next segment, if due, and finds the lead. Returns whether an entry is within the end.
+    /// Advances the other inputs at the key of the top.
+    #[inline]
+    fn pass_older(&mut self) -> Result<()> {
+        while let [top, next, ..] = self.order.as_slice()
+            && next.cmp_key(top, &self.inputs.all, self.inputs.direction).is_eq()
+        {
+            self.advance_at(1)?;
+        }
+        Ok(())
+    }
+
+    /// Opens the next segment, if due. Returns whether an entry is within the end.
+    #[inline]
     fn settle(&mut self) -> Result<bool> {
-        while !self.heap.is_empty() && !self.input(0).source.is_open() {
+        (self.lead, self.led) = (0, false);
+        while let Some(first) = self.order.first()
+            && !self.inputs.all[first.input].is_open()
+        {
             self.advance_at(0)?;
         }
-        if !self.heap.is_empty() && !self.inputs.is_within(self.input(0).source.key()) {
-            self.heap.clear();
+        match self.order.first().map(|first| first.input) {
+            Some(top) if self.inputs.is_within(self.inputs.all[top].key()) => self.top = top,
+            _ => {
+                self.order.clear();
+                self.top = usize::MAX;
+            }
         }
-        self.top = self.heap.first().copied().unwrap_or(usize::MAX);
-        self.lead = self.find_lead();
-        Ok(!self.heap.is_empty())
+        Ok(!self.order.is_empty())
     }
 
     fn start(&mut self) -> Result<()> {
         self.started = true;
-        for index in 0..self.inputs.all.len() {
-            if self.inputs.advance(index)? {
-                self.heap.push(index);
+        let mut inputs = Vec::with_capacity(self.inputs.all.len());
+        for input in 0..self.inputs.all.len() {
+            if self.inputs.advance(input)? {
+                inputs.push(input);
             }
         }
-        self.order_all();
+        self.order_all(inputs);
         Ok(())
     }
 
-    fn order_all(&mut self) {
-        (0..self.heap.len()).rev().for_each(|at| self.sift_down(at));
+    /// Puts these inputs in order.
+    fn order_all(&mut self, inputs: Vec<usize>) {
+        let (all, direction) = (&self.inputs.all, self.inputs.direction);
+        self.order.clear();
+        self.order.extend(inputs.into_iter().map(|input| Place::of(all, input, direction)));
+        for at in (0..self.order.len()).rev() {
+            sink(&mut self.order[at..], all, direction);
+        }
     }
 
     fn find_lead(&self) -> usize {
-        let Some(top) = self.inputs.all.get(self.top).map(|input| &input.source) else { return 0 };
-        let next = self.smaller_child(0).map(|child| self.input(child));
+        let Some(top) = self.inputs.all.get(self.top) else { return 0 };
+        let next = self.order.get(1);
         if next.is_none() && self.inputs.end == Bound::Unbounded {
             return top.ahead();
         }
+        let next = next.map(|next| (next.front, &self.inputs.all[next.input]));
         let leads = |n: usize| {
             let key = top.key_ahead(n);
-            let precedes = next.is_none_or(|next| {
-                let order = key.front().cmp(&next.front).then_with(|| key.cmp(&next.source.key()));
-                self.inputs.direction.order(order).is_lt()
+            let precedes = next.is_none_or(|(next_front, next)| {
+                let front = ordered(key.front(), self.inputs.direction);
+                let same_front = || self.inputs.direction.order(key.cmp_same_front(next.key()));
+                front.cmp(&next_front).then_with(same_front).is_lt()
             });
             precedes && self.inputs.is_within(key)
         };
         count_leading(top.ahead(), leads)
     }
 
+    /// Advances the input at place `at` and moves it to its new place.
     #[inline]
-    fn input(&self, at: usize) -> &Input {
-        &self.inputs.all[self.heap[at]]
-    }
-
-    /// Advances the source at heap position `at` and restores the heap order.
     fn advance_at(&mut self, at: usize) -> Result<()> {
-        let index = self.heap[at];
-        if !self.inputs.advance(index)? {
-            self.heap.swap_remove(at);
+        let Some(place) = self.order.get_mut(at) else { return Ok(()) };
+        if !self.inputs.advance(place.input)? {
+            self.order.remove(at);
+            return Ok(());
         }
-        self.sift_down(at);
+        let (all, direction) = (&self.inputs.all, self.inputs.direction);
+        *place = Place::of(all, place.input, direction);
+        sink(&mut self.order[at..], all, direction);
         Ok(())
     }
 
-    #[inline]
-    fn smaller_child(&self, at: usize) -> Option<usize> {
-        let (left, right) = (2 * at + 1, 2 * at + 2);
-        if right < self.heap.len() {
-            Some(if self.precedes(right, left) { right } else { left })
-        } else {
-            (left < self.heap.len()).then_some(left)
-        }
-    }
-
-    fn sift_down(&mut self, mut at: usize) {
-        while let Some(child) = self.smaller_child(at) {
-            if !self.precedes(child, at) {
-                break;
-            }
-            self.heap.swap(child, at);
-            at = child;
-        }
-    }
-
-    fn precedes(&self, a: usize, b: usize) -> bool {
-        let (a, b) = (self.input(a), self.input(b));
-        let by_age = |a: &MergeSource, b: &MergeSource| {
-            a.is_open().cmp(&b.is_open()).then_with(|| b.seq().cmp(&a.seq()))
-        };
-        self.inputs.direction.order(a.cmp_key(b)).then_with(|| by_age(&a.source, &b.source)).is_lt()
-    }
-
     fn top(&self) -> Option<&MergeSource> {
-        self.inputs.all.get(self.top).map(|input| &input.source).filter(|_| !self.heap.is_empty())
+        self.inputs.all.get(self.top)
     }
 
     /// The key at the current position; empty at the end.
@@ -341,7 +347,7 @@ impl MergeCursor {
     #[inline(never)]
     fn is_unmasked(&mut self) -> Result<bool> {
         let Some(top) = self.inputs.all.get(self.top) else { return Ok(false) };
-        let mask = self.inputs.mask.as_mut().map(|mask| mask.hides(top.source.key(), top.source.seq()));
+        let mask = self.inputs.mask.as_mut().map(|mask| mask.hides(top.key(), top.seq()));
         Ok(!mask.unwrap_or(Ok(false))?)
     }
 

@@ -53,6 +53,15 @@ impl MergeSource {
         }
     }
 
+    /// The [front](SplitKey::front) of the key.
+    #[inline]
+    pub(super) fn front(&self) -> u128 {
+        match self {
+            MergeSource::Memtable(cursor) => cursor.front(),
+            source => source.key().front(),
+        }
+    }
+
     #[inline]
     pub(super) fn ahead(&self) -> usize {
         each!(self, cursor => cursor.ahead())
