@@ -131,8 +131,13 @@ fn operations() -> Vec<Operation> {
         let calls = CALLS / per_call;
         Operation { name, store: Store::Runs(2), per_call, calls, call, keys }
     };
-    let written = |name, calls, per_call, call| {
-        Operation { name, store: Store::Written, per_call, calls, call, keys: Keys::Present }
+    let written = |name, calls, per_call, call| Operation {
+        name,
+        store: Store::Written,
+        per_call,
+        calls,
+        call,
+        keys: Keys::Present,
     };
     use Keys::{Missing, Present};
     use Store::{Memtable, Runs};

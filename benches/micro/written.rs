@@ -55,8 +55,7 @@ fn main() -> Result<()> {
         }
     });
     measure("multi_get of 1,000", &|call| {
-        let keys: Vec<_> =
-            (0..BATCH).map(|at| key(mix(call * BATCH + at) % rows)).collect();
+        let keys: Vec<_> = (0..BATCH).map(|at| key(mix(call * BATCH + at) % rows)).collect();
         black_box(db.multi_get(&keys).expect("answers"));
     });
     let levels: Vec<_> = db.stats().levels.iter().map(|level| level.segments).collect();

@@ -10,6 +10,9 @@ use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
+/// From this many skipped rows on, a walk reads keys only. It enters a block of each run afterwards.
+const LONG_SKIP: usize = 64;
+
 /// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It
 /// holds two blocks per run in memory, and keeps the segments and memtables that it started with. It ends
 /// after an error, unless told to [skip damage](Self::skip_damaged).
@@ -157,22 +160,12 @@ impl Range {
     /// [`step`](Self::step) for the first time, or in the opposite direction.
     #[inline(never)]
     fn step_to_meet(&mut self, direction: Direction) -> Result<bool> {
-        let (mine, other, start, end) = match direction {
-            Direction::Forward => (&mut self.front, &self.back, &self.lower, &self.upper),
-            Direction::Reverse => (&mut self.back, &self.front, &self.upper, &self.lower),
+        self.open(direction);
+        let (mine, other) = match direction {
+            Direction::Forward => (&mut self.front, &self.back),
+            Direction::Reverse => (&mut self.back, &self.front),
         };
-        let merge = match mine {
-            Some(merge) => merge,
-            None => {
-                let (start, end) = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-                let Some(view) = &self.view else { return Ok(false) };
-                let merge = view.merge(self.seq, direction, start, end, self.access);
-                mine.insert(match &self.skipped {
-                    Some(skipped) => merge.masked_by(view.mask_with_doubts(self.seq, direction, skipped)),
-                    None => merge,
-                })
-            }
-        };
+        let Some(merge) = mine else { return Ok(false) };
         if !merge.advance_visible()? {
             return Ok(false);
         }
@@ -182,6 +175,22 @@ impl Range {
             Direction::Reverse => merge.key() <= other.key(),
         });
         Ok(!met)
+    }
+
+    /// Starts the end for `direction`, unless it has started. Reads nothing yet.
+    fn open(&mut self, direction: Direction) {
+        let (mine, start, end) = match direction {
+            Direction::Forward => (&mut self.front, &self.lower, &self.upper),
+            Direction::Reverse => (&mut self.back, &self.upper, &self.lower),
+        };
+        if let (None, Some(view)) = (&mine, &self.view) {
+            let (start, end) = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
+            let merge = view.merge(self.seq, direction, start, end, self.access);
+            *mine = Some(match &self.skipped {
+                Some(skipped) => merge.masked_by(view.mask_with_doubts(self.seq, direction, skipped)),
+                None => merge,
+            });
+        }
     }
 
     /// Moves the end for `direction` over `skipped` rows and then to the next; `false` if there are fewer,
@@ -203,22 +212,22 @@ impl Range {
     }
 
     fn step_over(&mut self, direction: Direction, skipped: usize) -> Result<bool> {
-        let mut left = skipped;
-        while left > 0 {
-            left -= self.skip_puts(direction, left);
-            if left > 0 {
-                if !self.step(direction)? {
-                    return Ok(false);
+        self.open(direction);
+        let keys_only = self.access == Access::Keys;
+        let (most, mut passed) = (skipped as u64, 0);
+        match self.alone(direction) {
+            Some(merge) => {
+                merge.want_keys(keys_only || skipped >= LONG_SKIP)?;
+                merge.pass_rows(most, &mut passed)?;
+                merge.want_keys(keys_only)?;
+            }
+            None => {
+                while passed < most && self.step(direction)? {
+                    passed += 1;
                 }
-                left -= 1;
             }
         }
-        self.step(direction)
-    }
-
-    /// Moves over at most `most` rows at once. Returns how many; 0 says nothing about the next row.
-    fn skip_puts(&mut self, direction: Direction, most: usize) -> usize {
-        self.alone(direction).map_or(0, |merge| merge.skip_puts(most))
+        if passed < most { Ok(false) } else { self.step(direction) }
     }
 
     /// The end for `direction`, which has started, if the other one has not: they cannot meet then.
@@ -233,13 +242,25 @@ impl Range {
     /// Counts the remaining rows: those before an error, and the outcome.
     pub(super) fn count_rows(&mut self) -> (u64, Result<u64>) {
         let mut rows = 0;
-        loop {
-            match self.advance(Direction::Forward, 0) {
-                Ok(true) => rows += 1 + self.skip_puts(Direction::Forward, usize::MAX) as u64,
-                Ok(false) => return (rows, Ok(rows)),
-                Err(error) => return (rows, Err(error)),
-            }
+        let counted = self.count_into(&mut rows);
+        self.done = true;
+        (self.front, self.back) = (None, None);
+        (rows, counted.map(|()| rows))
+    }
+
+    fn count_into(&mut self, rows: &mut u64) -> Result<()> {
+        if self.done {
+            return Ok(());
         }
+        self.open(Direction::Forward);
+        if let Some(merge) = self.alone(Direction::Forward) {
+            merge.want_keys(true)?;
+            return merge.pass_rows(u64::MAX, rows);
+        }
+        while self.step(Direction::Forward)? {
+            *rows += 1;
+        }
+        Ok(())
     }
 
     /// Applies `take` to the row after `skipped` others.

@@ -238,8 +238,21 @@ impl<'a> SplitKey<'a> {
     /// then the same.
     #[inline]
     pub fn cmp_same_front(self, other: Self) -> Ordering {
-        let (len, other_len) = (self.len(), other.len());
-        if len == other_len && len <= 16 { Ordering::Equal } else { self.cmp(&other) }
+        match (self.behind_front(), other.behind_front()) {
+            (Some(rest), Some(other_rest)) if !rest.is_empty() && !other_rest.is_empty() => {
+                let by_word = prefix8(rest).cmp(&prefix8(other_rest));
+                let are_words = rest.len() == other_rest.len() && rest.len() <= 8;
+                if by_word.is_ne() || are_words { by_word } else { rest.cmp(other_rest) }
+            }
+            _ if self.len() == other.len() && self.len() <= 16 => Ordering::Equal,
+            _ => self.cmp(&other),
+        }
+    }
+
+    /// What follows the first 16 bytes, if it is in one part.
+    #[inline]
+    fn behind_front(self) -> Option<&'a [u8]> {
+        self.tail.get(16usize.checked_sub(self.head.len())?..)
     }
 
     #[inline]
@@ -311,6 +324,19 @@ pub fn prefix8(key: &[u8]) -> u64 {
             u64::from(u32::from_be_bytes(*first)) << 32 | u64::from(rest)
         }
         _ => key.iter().enumerate().fold(0, |acc, (i, &b)| acc | u64::from(b) << (56 - 8 * i)),
+    }
+}
+
+/// [`SplitKey::front`] of a part of `bytes`. Loads 16 bytes at once where there are as many, and drops those
+/// that are not of the part.
+#[inline]
+pub fn front_of(bytes: &[u8], part: Range<usize>) -> u128 {
+    match bytes.get(part.start..).and_then(|rest| rest.first_chunk()) {
+        Some(front) => {
+            let other_bits = 128u32.saturating_sub(8 * part.len().min(16) as u32);
+            u128::from_be_bytes(*front) & u128::MAX.unbounded_shl(other_bits)
+        }
+        None => prefix16(bytes.get(part).unwrap_or_default()),
     }
 }
 

@@ -14,15 +14,18 @@ const FIRST_CHUNK: usize = 8;
 /// The first one after a seek, which may need only one.
 const SEEK_CHUNK: usize = 2;
 const LAST_CHUNK: usize = 128;
+/// The number before that of the first entry of a chunk.
+const NOWHERE: usize = usize::MAX;
 
 /// Walks the newest visible entry of each key, in either direction, without borrowing the memtable.
 pub struct MemtableCursor {
     table: Arc<Memtable>,
     seq: Seq,
     direction: Direction,
-    /// Entries ahead, the next one last.
-    ahead: Vec<MemItem>,
-    current: Option<MemItem>,
+    /// A chunk of entries in the order of the walk.
+    items: Vec<MemItem>,
+    /// The current one; [`NOWHERE`] before the first one and after the end.
+    at: usize,
     /// Where the next chunk starts: after this key, or at the cursor's start.
     resume: Bound<Vec<u8>>,
     chunk: usize,
@@ -49,97 +52,110 @@ impl MemtableCursor {
     /// Walks from the first key within `start`, or backwards from the last one.
     pub fn new(table: Arc<Memtable>, seq: Seq, direction: Direction, start: Bound<&[u8]>) -> Self {
         let resume = start.map(<[u8]>::to_vec);
-        let (ahead, chunk) = (Vec::new(), FIRST_CHUNK);
-        MemtableCursor { table, seq, direction, ahead, current: None, resume, chunk, exhausted: false }
+        let (items, at, chunk) = (Vec::new(), NOWHERE, FIRST_CHUNK);
+        MemtableCursor { table, seq, direction, items, at, resume, chunk, exhausted: false }
     }
 
     /// Starts another walk, from the first key within `start`, or backwards from the last one.
     pub fn seek(&mut self, direction: Direction, start: Bound<&[u8]>) {
         copy_bound(start, &mut self.resume);
-        self.ahead.clear();
-        (self.direction, self.current, self.chunk, self.exhausted) = (direction, None, SEEK_CHUNK, false);
+        self.items.clear();
+        (self.direction, self.at, self.chunk, self.exhausted) = (direction, NOWHERE, SEEK_CHUNK, false);
     }
 
     /// Moves to the next key; `false` at the end.
     pub fn advance(&mut self) -> bool {
-        if self.ahead.is_empty() && !self.exhausted {
+        if self.ahead() == 0 && !self.exhausted {
             self.refill();
         }
+        if self.ahead() == 0 {
+            self.items.clear();
+            self.at = NOWHERE;
+            return false;
+        }
         self.step();
-        self.current.is_some()
+        true
     }
 
     /// Number of keys that [`step`](Self::step) can reach: the rest of the chunk.
+    #[inline]
     pub fn ahead(&self) -> usize {
-        self.ahead.len()
+        self.items.len().saturating_sub(self.at.wrapping_add(1))
     }
 
     /// The key `n` keys ahead of the current one, from 1 to [`ahead`](Self::ahead).
     pub fn key_ahead(&self, n: usize) -> SplitKey<'_> {
-        self.ahead.iter().nth_back(n.wrapping_sub(1)).map(|item| item.key().into()).unwrap_or_default()
+        self.items.get(self.at.wrapping_add(n)).map(|item| item.key().into()).unwrap_or_default()
     }
 
     /// Moves to the next key of the chunk. Only while keys are [`ahead`](Self::ahead).
     #[inline]
     pub fn step(&mut self) {
-        self.current = self.ahead.pop();
+        self.at = self.at.wrapping_add(1);
     }
 
     /// How many of the next `most` keys of the chunk come before the first tombstone.
     pub fn puts_ahead(&self, most: usize) -> usize {
-        self.ahead.iter().rev().take(most).take_while(|item| item.kind == EntryKind::Put).count()
+        let ahead = self.items.get(self.at.wrapping_add(1)..).unwrap_or_default();
+        ahead.iter().take(most).take_while(|item| item.kind == EntryKind::Put).count()
     }
 
     /// Moves `n` keys further in the chunk, from 1 to [`ahead`](Self::ahead).
+    #[inline]
     pub fn step_over(&mut self, n: usize) {
-        self.ahead.truncate((self.ahead.len() + 1).saturating_sub(n));
-        self.step();
+        self.at = self.at.wrapping_add(n);
+    }
+
+    #[inline]
+    fn current(&self) -> Option<&MemItem> {
+        self.items.get(self.at)
     }
 
     /// The key under the cursor; empty before the first `advance`.
     pub fn key(&self) -> SplitKey<'_> {
-        self.current.as_ref().map(|item| item.key().into()).unwrap_or_default()
+        self.current().map(|item| item.key().into()).unwrap_or_default()
     }
 
     /// The [front](SplitKey::front) of the key under the cursor.
     #[inline]
     pub fn front(&self) -> u128 {
-        self.current.as_ref().map_or(0, |item| item.front)
+        self.current().map_or(0, |item| item.front)
     }
 
     /// The sequence number under the cursor.
     pub fn seq(&self) -> Seq {
-        self.current.as_ref().map_or(0, |item| item.seq)
+        self.current().map_or(0, |item| item.seq)
     }
 
     /// The kind under the cursor.
     pub fn kind(&self) -> EntryKind {
-        self.current.as_ref().map_or(EntryKind::Tombstone, |item| item.kind)
+        self.current().map_or(EntryKind::Tombstone, |item| item.kind)
     }
 
     /// The value under the cursor.
     pub fn value(&self) -> &[u8] {
-        self.current.as_ref().and_then(|item| item.data.get(item.key_len as usize..)).unwrap_or_default()
+        self.current().and_then(|item| item.data.get(item.key_len as usize..)).unwrap_or_default()
     }
 
     /// The value under the cursor, shared.
     pub fn to_value(&self) -> Value {
-        let item = self.current.as_ref();
+        let item = self.current();
         item.map(|item| Value::new(item.data.slice(item.key_len as usize..))).unwrap_or_default()
     }
 
     /// Copies the next chunk. A chunk ends between two keys, never between two versions of one.
     fn refill(&mut self) {
         let table = Arc::clone(&self.table);
+        self.items.clear();
+        self.at = NOWHERE;
         let is_full = match self.direction {
             Direction::Forward => self.collect_forward(&table),
             Direction::Reverse => self.collect_reverse(&table),
         };
         self.exhausted = !is_full;
-        if let Some(last) = self.ahead.last().filter(|_| is_full) {
+        if let Some(last) = self.items.last().filter(|_| is_full) {
             copy_bound(Bound::Excluded(last.key()), &mut self.resume);
         }
-        self.ahead.reverse();
         self.chunk = (2 * self.chunk).min(LAST_CHUNK);
     }
 
@@ -157,11 +173,11 @@ impl MemtableCursor {
         };
         while let Some(entry) = at {
             let item = entry.key();
-            if item.seq <= self.seq && self.ahead.last().is_none_or(|last| last.key() != item.key()) {
-                if self.ahead.len() == self.chunk {
+            if item.seq <= self.seq && self.items.last().is_none_or(|last| last.key() != item.key()) {
+                if self.items.len() == self.chunk {
                     return true;
                 }
-                self.ahead.push(copy(item));
+                self.items.push(copy(item));
             }
             at = entry.next();
         }
@@ -181,12 +197,12 @@ impl MemtableCursor {
         while let Some(entry) = at {
             let item = entry.key();
             if item.seq <= self.seq {
-                let full = self.ahead.len() == self.chunk;
+                let full = self.items.len() == self.chunk;
                 // Backwards, the versions of a key come oldest first: a newer one replaces the last.
-                match self.ahead.last_mut() {
+                match self.items.last_mut() {
                     Some(last) if last.key() == item.key() => *last = copy(item),
                     Some(_) if full => return true,
-                    _ => self.ahead.push(copy(item)),
+                    _ => self.items.push(copy(item)),
                 }
             }
             at = entry.prev();

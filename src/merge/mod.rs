@@ -192,20 +192,45 @@ impl MergeCursor {
         is_put
     }
 
+    /// Sets whether the walk wants keys only. Values mean nothing then, until it is set to `false`.
+    pub fn want_keys(&mut self, keys_only: bool) -> Result<()> {
+        self.inputs.all.iter_mut().try_for_each(|source| source.want_keys(keys_only))
+    }
+
+    /// Moves over `most` rows that a reader sees, or to the end if there are fewer. Counts them in `passed`,
+    /// also before an error.
+    pub fn pass_rows(&mut self, most: u64, passed: &mut u64) -> Result<()> {
+        let mut left = most;
+        while left > 0 {
+            let mut rows = self.skip_puts(left);
+            if rows == 0 {
+                if !self.advance_visible()? {
+                    break;
+                }
+                rows = 1;
+            }
+            left -= rows;
+            *passed += rows;
+        }
+        Ok(())
+    }
+
     /// Moves over at most `most` entries of the lead at once, all of them puts. Returns how many; 0 says
     /// nothing about the next entry.
     #[inline]
-    pub fn skip_puts(&mut self, most: usize) -> usize {
-        let Some(top) = self.inputs.all.get_mut(self.top).filter(|_| self.inputs.mask.is_none()) else {
+    fn skip_puts(&mut self, most: u64) -> u64 {
+        let lead = self.lead.min(usize::try_from(most).unwrap_or(usize::MAX));
+        let Some(top) = self.inputs.all.get_mut(self.top).filter(|_| lead > 0 && self.inputs.mask.is_none())
+        else {
             return 0;
         };
-        let skipped = top.puts_ahead(most.min(self.lead));
+        let skipped = top.puts_ahead(lead);
         if skipped > 0 {
             top.step_over(skipped);
             self.lead -= skipped;
             self.led = true;
         }
-        skipped
+        skipped as u64
     }
 
     #[inline(never)]
@@ -229,9 +254,7 @@ impl MergeCursor {
     /// Advances the other inputs at the key of the top.
     #[inline]
     fn pass_older(&mut self) -> Result<()> {
-        while let [top, next, ..] = self.order.as_slice()
-            && next.cmp_key(top, &self.inputs.all, self.inputs.direction).is_eq()
-        {
+        while self.order.get(1).is_some_and(|next| next.is_older) {
             self.advance_at(1)?;
         }
         Ok(())
@@ -301,13 +324,18 @@ impl MergeCursor {
     #[inline]
     fn advance_at(&mut self, at: usize) -> Result<()> {
         let Some(place) = self.order.get_mut(at) else { return Ok(()) };
-        if !self.inputs.advance(place.input)? {
-            self.order.remove(at);
-            return Ok(());
-        }
-        let (all, direction) = (&self.inputs.all, self.inputs.direction);
-        *place = Place::of(all, place.input, direction);
-        sink(&mut self.order[at..], all, direction);
+        let stepped = self.inputs.all.get_mut(place.input).and_then(MergeSource::step_to);
+        place.front = match stepped {
+            Some(front) => ordered(front, self.inputs.direction),
+            None if self.inputs.advance(place.input)? => {
+                Place::of(&self.inputs.all, place.input, self.inputs.direction).front
+            }
+            None => {
+                self.order.remove(at);
+                return Ok(());
+            }
+        };
+        sink(&mut self.order[at..], &self.inputs.all, self.inputs.direction);
         Ok(())
     }
 

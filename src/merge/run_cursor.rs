@@ -23,6 +23,7 @@ pub struct RunCursor {
     /// No segment of this walk is open yet.
     is_first: bool,
     access: Access,
+    keys_only: bool,
     /// Bytes of blocks in the segments already passed.
     walked: u64,
     /// From the walk before a seek, for its block and its buffers.
@@ -49,6 +50,7 @@ impl RunCursor {
             start: start.map(<[u8]>::to_vec),
             is_first: true,
             access,
+            keys_only: access == Access::Keys,
             walked: 0,
             kept: None,
         }
@@ -69,6 +71,15 @@ impl RunCursor {
         self.segments.seek(direction, start);
         copy_bound(start, &mut self.start);
         (self.direction, self.is_first, self.walked) = (direction, true, 0);
+    }
+
+    /// Sets whether the walk wants keys only. Values mean nothing then.
+    pub(super) fn want_keys(&mut self, keys_only: bool) -> Result<()> {
+        self.keys_only = keys_only;
+        match &mut self.at {
+            RunPosition::Within(cursor) => cursor.want_keys(keys_only),
+            _ => Ok(()),
+        }
     }
 
     /// Where a walk at `key` can continue if all entries before `edge` that are older than `seq` are deleted:
@@ -112,6 +123,7 @@ impl RunCursor {
             let kept = self.kept.take();
             let mut cursor = kept.unwrap_or_else(|| segment.resting_cursor(self.direction, self.access));
             let started = cursor.restart(segment, self.direction, start);
+            let started = started.and_then(|()| cursor.want_keys(self.keys_only));
             cursor.add_walked(self.walked);
             self.is_first = false;
             self.at = RunPosition::Within(cursor);

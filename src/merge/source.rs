@@ -34,6 +34,14 @@ impl MergeSource {
         }
     }
 
+    /// Sets whether the walk wants keys only. Values mean nothing then.
+    pub(super) fn want_keys(&mut self, keys_only: bool) -> Result<()> {
+        match self {
+            MergeSource::Memtable(_) => Ok(()),
+            MergeSource::Run(cursor) => cursor.want_keys(keys_only),
+        }
+    }
+
     pub(super) fn advance(&mut self) -> Result<bool> {
         match self {
             MergeSource::Memtable(cursor) => Ok(cursor.advance()),
@@ -57,9 +65,20 @@ impl MergeSource {
     #[inline]
     pub(super) fn front(&self) -> u128 {
         match self {
-            MergeSource::Memtable(cursor) => cursor.front(),
-            source => source.key().front(),
+            MergeSource::Run(RunCursor { at: RunPosition::Before(_), first, .. }) => {
+                SplitKey::from(first.as_slice()).front()
+            }
+            source => each!(source, cursor => cursor.front()),
         }
+    }
+
+    /// Moves to the next entry if it is in the same block or chunk, and returns its front.
+    #[inline]
+    pub(super) fn step_to(&mut self) -> Option<u128> {
+        each!(self, cursor => (cursor.ahead() > 0).then(|| {
+            cursor.step();
+            cursor.front()
+        }))
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use super::format::{Location, Parsed};
 use crate::codec::{low_bytes, uint_at};
 use crate::error::Result;
 use crate::hash::KeyHasher;
-use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, same_bytes};
+use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, front_of, same_bytes};
 use bytes::Bytes;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -210,6 +210,11 @@ pub struct Areas<'a> {
 }
 
 impl<B: Deref<Target = [u8]>> Rows<B> {
+    /// Length of the block, in bytes.
+    pub fn bytes(&self) -> usize {
+        self.layout.end
+    }
+
     /// Number of rows.
     #[inline]
     pub fn len(&self) -> usize {
@@ -220,6 +225,27 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
     #[inline]
     pub fn key(&self, at: usize) -> SplitKey<'_> {
         if at < self.len() { SplitKey::new(self.prefix(), self.suffix(at)) } else { SplitKey::default() }
+    }
+
+    /// The [front](SplitKey::front) of the prefix that all keys share.
+    #[inline]
+    pub fn shared_front(&self) -> u128 {
+        SplitKey::from(self.prefix()).front()
+    }
+
+    /// The key with this [suffix](Self::suffix_range).
+    #[inline]
+    pub fn key_of(&self, suffix: Range<usize>) -> SplitKey<'_> {
+        SplitKey::new(self.prefix(), self.bytes.get(suffix).unwrap_or_default())
+    }
+
+    /// The [front](SplitKey::front) of the key with this suffix, given that of what all keys share.
+    #[inline]
+    pub fn front_of(&self, suffix: Range<usize>, shared: u128) -> u128 {
+        match self.layout.header.prefix {
+            prefix @ 0..16 => shared | front_of(&self.bytes, suffix) >> (8 * prefix),
+            _ => shared,
+        }
     }
 
     /// The sequence number of row `at`.
@@ -352,8 +378,14 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
 
     #[inline]
     fn suffix(&self, at: usize) -> &[u8] {
+        self.bytes.get(self.suffix_range(at)).unwrap_or_default()
+    }
+
+    /// What the key of row `at` has after the prefix, as a part of the block.
+    #[inline]
+    pub fn suffix_range(&self, at: usize) -> Range<usize> {
         let Layout { header, key_ends, suffixes, .. } = self.layout;
-        self.bytes.get(self.part(suffixes, key_ends, header.key_width, header.keys, at)).unwrap_or_default()
+        self.part(suffixes, key_ends, header.key_width, header.keys, at)
     }
 
     #[inline]

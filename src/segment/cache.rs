@@ -205,6 +205,11 @@ impl BlockCache {
         self.is_used() && self.blocks.weight() < self.blocks.capacity() / 16 * 15
     }
 
+    /// Bytes that a walk may take even of a full cache.
+    pub(super) fn small_part(&self) -> u64 {
+        self.capacity / 64
+    }
+
     /// What pinned partitions may take, and top indexes as well.
     fn index_share(&self) -> u64 {
         self.capacity / INDEX_SHARE

@@ -1,6 +1,8 @@
 //! Walking a segment's entries from any bound, in either direction.
 
+mod key_groups;
 mod pass_damage;
+mod seek;
 mod steps;
 
 use self::steps::{beyond, step};
@@ -14,6 +16,7 @@ use super::reader::Segment;
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
+use key_groups::Gathered;
 use std::ops::{Bound, Range};
 use std::sync::Arc;
 
@@ -41,10 +44,21 @@ pub struct SegmentCursor {
     /// Entries were stepped over since the last look ahead.
     skips: bool,
     rows: Rows,
+    /// The front of what their keys share.
+    shared: u128,
     /// The number of the rows' block in `partition`; [`NOWHERE`] if they belong to none.
     block_at: usize,
     left: Range<usize>,
     current: usize,
+    /// The suffix of the current key in the block.
+    suffix: Range<usize>,
+    /// The walk wants no values now.
+    keys_only: bool,
+    /// The rows are the keys of a group of blocks.
+    is_in_group: bool,
+    gathered: Option<Box<Gathered>>,
+    /// Bytes of groups that the walk has made.
+    group_bytes: u64,
     /// What the last error was about.
     stop: Option<Stop>,
 }
@@ -78,9 +92,15 @@ impl Segment {
             ahead: Ahead::Unknown,
             skips: false,
             rows: Rows::default(),
+            shared: 0,
             block_at: NOWHERE,
             left: 0..0,
             current: NOWHERE,
+            suffix: 0..0,
+            keys_only: false,
+            is_in_group: false,
+            gathered: None,
+            group_bytes: 0,
             stop: None,
         }
     }
@@ -128,7 +148,8 @@ impl SegmentCursor {
     /// Moves to the next entry of the block. Only while entries are [`ahead`](Self::ahead).
     #[inline]
     pub fn step(&mut self) {
-        self.current = step(self.direction, &mut self.left).unwrap_or(NOWHERE);
+        let at = step(self.direction, &mut self.left).unwrap_or(NOWHERE);
+        self.move_to(at);
     }
 
     /// How many of the next `most` entries of the block are known to be puts without checking each: all of
@@ -145,14 +166,26 @@ impl SegmentCursor {
             Direction::Forward => self.left.nth(n.wrapping_sub(1)),
             Direction::Reverse => self.left.nth_back(n.wrapping_sub(1)),
         };
-        self.current = last.unwrap_or(NOWHERE);
+        self.move_to(last.unwrap_or(NOWHERE));
         self.skips = true;
+    }
+
+    #[inline]
+    fn move_to(&mut self, at: usize) {
+        self.current = at;
+        self.suffix = self.rows.suffix_range(at);
     }
 
     /// The key; empty before the first `advance` and after the end.
     #[inline]
     pub fn key(&self) -> SplitKey<'_> {
-        self.rows.key(self.current)
+        if self.current == NOWHERE { SplitKey::default() } else { self.rows.key_of(self.suffix.clone()) }
+    }
+
+    /// The [front](SplitKey::front) of the key.
+    #[inline]
+    pub fn front(&self) -> u128 {
+        self.rows.front_of(self.suffix.clone(), self.shared)
     }
 
     /// The sequence number.
@@ -179,95 +212,14 @@ impl SegmentCursor {
         self.rows.to_value(self.current)
     }
 
-    /// Starts another walk, in this segment or another one, as [`Segment::cursor`] does. Reuses what it has
-    /// in memory: the block if the walk starts in it, the index partition, and the read buffer.
-    pub fn restart(
-        &mut self,
-        segment: Arc<Segment>,
-        direction: Direction,
-        start: Bound<&[u8]>,
-    ) -> Result<()> {
-        if !Arc::ptr_eq(&self.segment, &segment) {
-            self.segment = segment;
-            self.window.forget();
-            self.partition = None;
-            (self.partition_at, self.block_at) = (NOWHERE, NOWHERE);
-        }
-        self.window.start_over();
-        (self.direction, self.walked, self.skips) = (direction, 0, false);
-        (self.partitions, self.blocks, self.left) = (0..self.segment.top.len(), 0..0, 0..0);
-        (self.ahead, self.current, self.stop) = (Ahead::Unknown, NOWHERE, None);
-        self.start(start).inspect_err(|_| self.end())
-    }
-
-    /// [`restart`](Self::restart) in the same segment and direction, if the walk starts in the current block;
-    /// otherwise does nothing and returns `false`.
-    pub fn restart_in_block(&mut self, start: Bound<&[u8]>) -> bool {
-        let Some((key, after)) = self.place_of(start) else { return false };
-        let is_within = self.is_within_block(key);
-        if is_within {
-            self.place(key, after);
-            (self.walked, self.current) = (0, NOWHERE);
-        }
-        is_within
-    }
-
-    fn start(&mut self, start: Bound<&[u8]>) -> Result<()> {
-        self.place_of(start).map_or(Ok(()), |(key, after)| self.seek(key, after))
-    }
-
-    /// The key of a bound, and whether the walk starts directly after it; otherwise directly before it.
-    fn place_of<'a>(&self, start: Bound<&'a [u8]>) -> Option<(&'a [u8], bool)> {
-        match start {
-            Bound::Unbounded => None,
-            Bound::Included(key) => Some((key, self.direction == Direction::Reverse)),
-            Bound::Excluded(key) => Some((key, self.direction == Direction::Forward)),
-        }
-    }
-
-    /// Starts the walk at `key`: directly after it if `after`, otherwise directly before it.
-    fn seek(&mut self, key: &[u8], after: bool) -> Result<()> {
-        if !self.is_within_block(key) {
-            let at = self.segment.top.seek(key);
-            self.partitions = beyond(self.direction, at, self.segment.top.len());
-            if at == self.segment.top.len() {
-                return Ok(());
-            }
-            let partition = self.enter_partition(at)?;
-            let found = self.segment.seek_block(&partition, at, key);
-            let at = found.inspect_err(|_| self.stop_at_partition(at))?;
-            if at != self.block_at {
-                self.enter_block(at)?;
-            }
-        }
-        let blocks = self.partition.as_ref().map_or(0, |partition| partition.len());
-        self.partitions = beyond(self.direction, self.partition_at, self.segment.top.len());
-        self.blocks = beyond(self.direction, self.block_at, blocks);
-        self.place(key, after);
-        Ok(())
-    }
-
-    /// Starts at `key` in the current block.
-    fn place(&mut self, key: &[u8], after: bool) {
-        let before = self.rows.count_before(key, after);
-        self.left = match self.direction {
-            Direction::Forward => before..self.rows.len(),
-            Direction::Reverse => 0..before,
-        };
-    }
-
-    /// Whether `key` lies between two rows of the current block, or is one.
-    fn is_within_block(&self, key: &[u8]) -> bool {
-        self.block_at != NOWHERE
-            && self.rows.key(0).cmp_bytes(key).is_lt()
-            && self.rows.key(self.rows.len().wrapping_sub(1)).cmp_bytes(key).is_gt()
-    }
-
     /// Moves to the next block or partition; `false` when none is left.
     fn refill(&mut self) -> Result<bool> {
         if let Some(at) = step(self.direction, &mut self.blocks) {
-            self.enter_block(at)?;
-            self.look_ahead();
+            if !self.enter_group(at) {
+                self.enter_block(at)?;
+                self.gather(at);
+                self.look_ahead();
+            }
         } else if let Some(at) = step(self.direction, &mut self.partitions) {
             self.enter_partition(at)?;
         } else {
@@ -285,7 +237,7 @@ impl SegmentCursor {
         (self.partitions, self.blocks, self.left) = (0..0, 0..0, 0..0);
         self.rows = Rows::default();
         self.ahead = Ahead::Unknown;
-        (self.block_at, self.current) = (NOWHERE, NOWHERE);
+        (self.block_at, self.current, self.is_in_group) = (NOWHERE, NOWHERE, false);
     }
 
     fn enter_partition(&mut self, at: usize) -> Result<Arc<Index>> {
@@ -318,7 +270,7 @@ impl SegmentCursor {
         let is_short = self.is_short();
         self.block_at = NOWHERE;
         if let Some(block) = self.copy_in_place(at) {
-            self.hold(at, block);
+            self.hold_at(at, block);
             return Ok(());
         }
         let Some(partition) = &self.partition else { return Ok(()) };
@@ -340,15 +292,14 @@ impl SegmentCursor {
                 block
             }
         };
-        self.hold(at, block);
+        self.hold_at(at, block);
         Ok(())
     }
 
-    fn hold(&mut self, at: usize, block: Block) {
+    fn hold_at(&mut self, at: usize, block: Block) {
         self.walked += block.bytes() as u64;
-        self.rows = block.rows();
+        self.hold(block);
         self.block_at = at;
-        self.left = 0..self.rows.len();
     }
 
     /// A copy of block `at`, if it can be read in place. Its memory is that of the previous block, unless
