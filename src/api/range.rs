@@ -10,8 +10,8 @@ use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// From this many skipped rows on, a walk reads keys only. It enters a block of each run afterwards.
-const LONG_SKIP: usize = 64;
+/// Rows from which on a skip reads keys only. It enters a block of each run afterwards.
+const LONG_SKIP: u64 = 64;
 
 /// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It
 /// holds two blocks per run in memory, and keeps the segments and memtables that it started with. It ends
@@ -60,8 +60,7 @@ impl Range {
 
     /// The last key of each end, if it has started, and whether the range is at its end.
     pub(super) fn progress(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>, bool) {
-        let key = |end: &Option<MergeCursor>| end.as_ref().map(|merge| merge.key().to_vec());
-        (key(&self.front), key(&self.back), self.done)
+        (self.front.as_ref().map(key), self.back.as_ref().map(key), self.done)
     }
 
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next),
@@ -170,11 +169,7 @@ impl Range {
             return Ok(false);
         }
         // Stop where the other end has been. It is at a visible row, so nothing beyond it was read.
-        let met = other.as_ref().is_some_and(|other| match direction {
-            Direction::Forward => merge.key() >= other.key(),
-            Direction::Reverse => merge.key() <= other.key(),
-        });
-        Ok(!met)
+        Ok(other.as_ref().is_none_or(|other| direction.order(merge.key().cmp(&other.key())).is_lt()))
     }
 
     /// Starts the end for `direction`, unless it has started. Reads nothing yet.
@@ -212,22 +207,24 @@ impl Range {
     }
 
     fn step_over(&mut self, direction: Direction, skipped: usize) -> Result<bool> {
+        let mut passed = 0;
+        self.pass(direction, skipped as u64, &mut passed)?;
+        if passed < skipped as u64 { Ok(false) } else { self.step(direction) }
+    }
+
+    /// Moves over `most` rows, or to the end, and counts them in `passed`.
+    fn pass(&mut self, direction: Direction, most: u64, passed: &mut u64) -> Result<()> {
         self.open(direction);
         let keys_only = self.access == Access::Keys;
-        let (most, mut passed) = (skipped as u64, 0);
-        match self.alone(direction) {
-            Some(merge) => {
-                merge.want_keys(keys_only || skipped >= LONG_SKIP)?;
-                merge.pass_rows(most, &mut passed)?;
-                merge.want_keys(keys_only)?;
-            }
-            None => {
-                while passed < most && self.step(direction)? {
-                    passed += 1;
-                }
-            }
+        if let Some(merge) = self.alone(direction) {
+            merge.want_keys(keys_only || most >= LONG_SKIP)?;
+            merge.pass_rows(most, passed)?;
+            return merge.want_keys(keys_only);
         }
-        if passed < most { Ok(false) } else { self.step(direction) }
+        while *passed < most && self.step(direction)? {
+            *passed += 1;
+        }
+        Ok(())
     }
 
     /// The end for `direction`, which has started, if the other one has not: they cannot meet then.
@@ -241,26 +238,13 @@ impl Range {
 
     /// Counts the remaining rows: those before an error, and the outcome.
     pub(super) fn count_rows(&mut self) -> (u64, Result<u64>) {
-        let mut rows = 0;
-        let counted = self.count_into(&mut rows);
-        self.done = true;
+        let (mut rows, mut counted) = (0, Ok(()));
+        if !std::mem::replace(&mut self.done, true) {
+            self.access = Access::Keys;
+            counted = self.pass(Direction::Forward, u64::MAX, &mut rows);
+        }
         (self.front, self.back) = (None, None);
         (rows, counted.map(|()| rows))
-    }
-
-    fn count_into(&mut self, rows: &mut u64) -> Result<()> {
-        if self.done {
-            return Ok(());
-        }
-        self.open(Direction::Forward);
-        if let Some(merge) = self.alone(Direction::Forward) {
-            merge.want_keys(true)?;
-            return merge.pass_rows(u64::MAX, rows);
-        }
-        while self.step(Direction::Forward)? {
-            *rows += 1;
-        }
-        Ok(())
     }
 
     /// Applies `take` to the row after `skipped` others.

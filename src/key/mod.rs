@@ -176,6 +176,11 @@ impl<const N: usize> PartialEq<&[u8; N]> for Value {
     }
 }
 
+/// The [front](SplitKey::front) of a key, and that of the key after its first 16 bytes.
+pub type LongFront = (u128, u128);
+/// Bytes of a key that its [`LongFront`] has.
+pub const LONG_FRONT_BYTES: usize = 32;
+
 /// A key in two parts, so that the keys of a block can share their prefix. Ordered as the whole key is.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SplitKey<'a> {
@@ -234,8 +239,7 @@ impl<'a> SplitKey<'a> {
         }
     }
 
-    /// Compares the whole keys, whose [fronts](Self::front) are the same. Keys of one length up to 16 bytes are
-    /// then the same.
+    /// Compares the whole keys, whose [fronts](Self::front) are the same.
     #[inline]
     pub fn cmp_same_front(self, other: Self) -> Ordering {
         match (self.behind_front(), other.behind_front()) {
@@ -255,8 +259,9 @@ impl<'a> SplitKey<'a> {
         self.tail.get(16usize.checked_sub(self.head.len())?..)
     }
 
+    /// Length of the whole key.
     #[inline]
-    fn len(self) -> usize {
+    pub fn len(self) -> usize {
         self.head.len() + self.tail.len()
     }
 
@@ -325,6 +330,12 @@ pub fn prefix8(key: &[u8]) -> u64 {
         }
         _ => key.iter().enumerate().fold(0, |acc, (i, &b)| acc | u64::from(b) << (56 - 8 * i)),
     }
+}
+
+/// The [`LongFront`] of a key.
+#[inline]
+pub fn long_front(key: &[u8]) -> LongFront {
+    (prefix16(key), prefix16(key.get(16..).unwrap_or_default()))
 }
 
 /// [`SplitKey::front`] of a part of `bytes`. Loads 16 bytes at once where there are as many, and drops those

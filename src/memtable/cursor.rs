@@ -3,7 +3,7 @@
 use super::table::{MemKey, Memtable, Position, Search};
 use crate::bounds::copy_bound;
 use crate::direction::Direction;
-use crate::key::{EntryKind, Seq, SplitKey, Value};
+use crate::key::{EntryKind, LongFront, Seq, SplitKey, Value, long_front};
 use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -120,6 +120,16 @@ impl MemtableCursor {
     #[inline]
     pub fn front(&self) -> u128 {
         self.current().map_or(0, |item| item.front)
+    }
+
+    /// Appends the fronts of the current entry and the rest of the chunk. Returns the length of their keys,
+    /// if they have one length and are puts.
+    pub fn list_fronts(&self, out: &mut Vec<LongFront>) -> Option<usize> {
+        let items = self.items.get(self.at..).unwrap_or_default();
+        out.extend(items.iter().map(|item| long_front(item.key())));
+        let len = items.first()?.key_len;
+        let are_plain = items.iter().all(|item| item.key_len == len && item.kind == EntryKind::Put);
+        are_plain.then_some(len as usize)
     }
 
     /// The sequence number under the cursor.

@@ -17,6 +17,8 @@ mod doubts;
 mod galloping;
 mod inputs;
 mod order;
+mod pass;
+mod pass_rows;
 mod range_mask;
 mod run_cursor;
 mod run_walk;
@@ -190,29 +192,6 @@ impl MergeCursor {
             self.led = true;
         }
         is_put
-    }
-
-    /// Sets whether the walk wants keys only. Values mean nothing then, until it is set to `false`.
-    pub fn want_keys(&mut self, keys_only: bool) -> Result<()> {
-        self.inputs.all.iter_mut().try_for_each(|source| source.want_keys(keys_only))
-    }
-
-    /// Moves over `most` rows that a reader sees, or to the end if there are fewer. Counts them in `passed`,
-    /// also before an error.
-    pub fn pass_rows(&mut self, most: u64, passed: &mut u64) -> Result<()> {
-        let mut left = most;
-        while left > 0 {
-            let mut rows = self.skip_puts(left);
-            if rows == 0 {
-                if !self.advance_visible()? {
-                    break;
-                }
-                rows = 1;
-            }
-            left -= rows;
-            *passed += rows;
-        }
-        Ok(())
     }
 
     /// Moves over at most `most` entries of the lead at once, all of them puts. Returns how many; 0 says

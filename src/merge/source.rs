@@ -3,7 +3,7 @@
 use super::run_cursor::{RunCursor, RunPosition};
 use crate::direction::Direction;
 use crate::error::Result;
-use crate::key::{EntryKind, Seq, SplitKey, Value};
+use crate::key::{EntryKind, LONG_FRONT_BYTES, LongFront, Seq, SplitKey, Value};
 use crate::memtable::MemtableCursor;
 use std::ops::Bound;
 
@@ -79,6 +79,12 @@ impl MergeSource {
             cursor.step();
             cursor.front()
         }))
+    }
+
+    /// Appends the fronts of the current entry and those [ahead](Self::ahead), of a forward walk. Returns the
+    /// length of all of these keys; `None` if that or the fronts are not enough to pass them.
+    pub(super) fn list_fronts(&self, out: &mut Vec<LongFront>) -> Option<usize> {
+        each!(self, cursor => cursor.list_fronts(out)).filter(|len| *len <= LONG_FRONT_BYTES)
     }
 
     #[inline]

@@ -7,7 +7,9 @@ use super::format::{Location, Parsed};
 use crate::codec::{low_bytes, uint_at};
 use crate::error::Result;
 use crate::hash::KeyHasher;
-use crate::key::{Entry, EntryKind, MAX_KEY_BYTES, Seq, SplitKey, Value, front_of, same_bytes};
+use crate::key::{
+    Entry, EntryKind, LongFront, MAX_KEY_BYTES, Seq, SplitKey, Value, front_of, long_front, same_bytes,
+};
 use bytes::Bytes;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -246,6 +248,28 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
             prefix @ 0..16 => shared | front_of(&self.bytes, suffix) >> (8 * prefix),
             _ => shared,
         }
+    }
+
+    /// Appends the fronts of the rows from `first` on, given that of what all keys share.
+    pub fn list_fronts(&self, first: usize, shared: u128, out: &mut Vec<LongFront>) {
+        let (prefix, mut key) = (self.layout.header.prefix as usize, Vec::new());
+        let fronts = (first..self.len()).map(|at| {
+            let suffix = self.suffix_range(at);
+            if prefix > 16 {
+                self.key_of(suffix).copy_into(&mut key);
+                return long_front(&key);
+            }
+            let rest = (suffix.start + 16 - prefix).min(suffix.end)..suffix.end;
+            let rest = if rest.is_empty() { 0 } else { front_of(&self.bytes, rest) };
+            (self.front_of(suffix, shared), rest)
+        });
+        out.extend(fronts);
+    }
+
+    /// The length of each key, if it is the same.
+    pub fn key_len(&self) -> Option<usize> {
+        let header = &self.layout.header;
+        (header.key_width == 0).then_some((header.prefix + header.keys) as usize)
     }
 
     /// The sequence number of row `at`.

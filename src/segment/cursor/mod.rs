@@ -1,6 +1,7 @@
 //! Walking a segment's entries from any bound, in either direction.
 
-mod key_groups;
+mod key_group;
+mod keys_only;
 mod pass_damage;
 mod seek;
 mod steps;
@@ -9,6 +10,7 @@ use self::steps::{beyond, step};
 use super::access::Access;
 use super::block::{Block, Rows};
 use super::compress::keep_spare;
+use super::format::BlockHandle;
 use super::in_place::BlockPlace;
 use super::index::Index;
 use super::read_ahead::ReadAhead;
@@ -16,8 +18,8 @@ use super::reader::Segment;
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, SplitKey, Value};
-use key_groups::Gathered;
-use std::ops::{Bound, Range};
+use key_group::{GROUP_BLOCKS, Gathered};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// The value of `current` when the cursor is at no entry.
@@ -64,19 +66,6 @@ pub struct SegmentCursor {
 }
 
 impl Segment {
-    /// A cursor before its first entry: forward, the first key at or after the bound; reverse, the last key
-    /// at or before it. Reads the block of the bound; nothing when unbounded.
-    pub fn cursor(
-        self: &Arc<Self>,
-        direction: Direction,
-        start: Bound<&[u8]>,
-        access: Access,
-    ) -> Result<SegmentCursor> {
-        let mut cursor = self.resting_cursor(direction, access);
-        cursor.start(start)?;
-        Ok(cursor)
-    }
-
     /// A cursor without entries, until it is [restarted](SegmentCursor::restart).
     pub fn resting_cursor(self: &Arc<Self>, direction: Direction, access: Access) -> SegmentCursor {
         SegmentCursor {
@@ -227,6 +216,65 @@ impl SegmentCursor {
             return Ok(false);
         }
         Ok(true)
+    }
+
+    /// Enters the group that starts at block `at` of the partition, if it is in the cache.
+    fn enter_group(&mut self, at: usize) -> bool {
+        let Some(group) = self.group_at(at) else { return false };
+        let Some(block) = self.segment.cached_block(group, true) else { return false };
+        self.blocks.start = self.group_end(at);
+        self.walked += block.bytes() as u64;
+        self.hold(block);
+        (self.ahead, self.is_in_group) = (Ahead::Unknown, true);
+        true
+    }
+
+    /// The place of the group that starts at block `at`, if the walk uses groups and one starts there.
+    fn group_at(&self, at: usize) -> Option<BlockHandle> {
+        let uses_groups = self.keys_only && self.direction == Direction::Forward && self.access.is_range();
+        let partition = self.partition.as_ref().filter(|_| uses_groups && at.is_multiple_of(GROUP_BLOCKS))?;
+        let handle = partition.handle(at);
+        Some(BlockHandle { offset: handle.offset + 1, ..handle })
+    }
+
+    /// The number of the first block after the group of block `at`.
+    fn group_end(&self, at: usize) -> usize {
+        let blocks = self.partition.as_ref().map_or(0, |partition| partition.len());
+        (at - at % GROUP_BLOCKS + GROUP_BLOCKS).min(blocks)
+    }
+
+    /// Adds the keys of block `at`, which was just entered, to those of the blocks before it. Keeps the group
+    /// in the cache after its last block.
+    fn gather(&mut self, at: usize) {
+        if self.group_at(at).is_some() {
+            self.gathered = Gathered::before(at, &self.rows);
+        }
+        let Some(mut gathered) = self.gathered.take().filter(|gathered| gathered.next == at) else { return };
+        gathered.append(&self.rows);
+        if gathered.next < self.group_end(at) {
+            self.gathered = Some(gathered);
+        } else if let Some(group) = self.group_at(at - at % GROUP_BLOCKS)
+            && let Some(block) = gathered.finish()
+        {
+            self.keep_group(group, &block);
+        }
+    }
+
+    /// A long walk leaves no more groups in a full cache than a small part of it.
+    fn keep_group(&mut self, group: BlockHandle, block: &Block) {
+        self.group_bytes += block.bytes() as u64;
+        if self.group_bytes <= self.segment.cache.small_part() || self.segment.cache.has_room() {
+            self.segment.keep_block(group, block);
+        }
+    }
+
+    /// Holds the rows of a block or a group.
+    #[inline]
+    fn hold(&mut self, block: Block) {
+        self.rows = block.rows();
+        self.shared = self.rows.shared_front();
+        self.left = 0..self.rows.len();
+        (self.block_at, self.is_in_group) = (NOWHERE, false);
     }
 
     fn stop_at_partition(&mut self, partition: usize) {

@@ -4,9 +4,25 @@ use super::steps::beyond;
 use super::{Ahead, NOWHERE, SegmentCursor};
 use crate::direction::Direction;
 use crate::error::Result;
+use crate::segment::access::Access;
 use crate::segment::reader::Segment;
 use std::ops::Bound;
 use std::sync::Arc;
+
+impl Segment {
+    /// A cursor before its first entry: forward, the first key at or after the bound; reverse, the last key
+    /// at or before it. Reads the block of the bound; nothing when unbounded.
+    pub fn cursor(
+        self: &Arc<Self>,
+        direction: Direction,
+        start: Bound<&[u8]>,
+        access: Access,
+    ) -> Result<SegmentCursor> {
+        let mut cursor = self.resting_cursor(direction, access);
+        cursor.start(start)?;
+        Ok(cursor)
+    }
+}
 
 impl SegmentCursor {
     /// Starts another walk, in this segment or another one, as [`Segment::cursor`] does. Reuses what it has
@@ -42,7 +58,7 @@ impl SegmentCursor {
         is_within
     }
 
-    pub(super) fn start(&mut self, start: Bound<&[u8]>) -> Result<()> {
+    fn start(&mut self, start: Bound<&[u8]>) -> Result<()> {
         self.place_of(start).map_or(Ok(()), |(key, after)| self.seek(key, after))
     }
 

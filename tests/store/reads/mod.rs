@@ -2,6 +2,7 @@
 
 mod cursor;
 mod i7_readers_never_wait;
+mod long_skips;
 mod ranges;
 mod reads_ahead;
 mod snapshots;
