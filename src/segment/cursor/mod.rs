@@ -6,7 +6,7 @@ mod pass_damage;
 mod seek;
 mod steps;
 
-use self::steps::{beyond, step};
+use self::steps::step;
 use super::access::Access;
 use super::block::{Block, Rows};
 use super::compress::keep_spare;
