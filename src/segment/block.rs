@@ -1,15 +1,13 @@
 //! Data blocks in memory: finding a key in one, and its rows.
 
 use super::block_builder::BlockBuilder;
-use super::block_layout::{BlockHeader, HEADER_BYTES, Layout, fingerprint};
+use super::block_check::check;
+use super::block_layout::{BlockHeader, HEADER_BYTES, Layout, fingerprint, layout_of};
 use super::compress::Payload;
-use super::format::{Location, Parsed};
+use super::format::Parsed;
 use crate::codec::{low_bytes, uint_at};
-use crate::error::Result;
 use crate::hash::KeyHasher;
-use crate::key::{
-    Entry, EntryKind, LongFront, MAX_KEY_BYTES, Seq, SplitKey, Value, front_of, long_front, same_bytes,
-};
+use crate::key::{Entry, EntryKind, LongFront, Seq, SplitKey, Value, front_of, long_front, same_bytes};
 use bytes::Bytes;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -79,67 +77,6 @@ impl Block {
     pub fn rows(self) -> Rows {
         let layout = layout_of(&self.0);
         Rows { bytes: self.0, layout }
-    }
-}
-
-/// Checks every bound in a payload once, so that reading its rows cannot fail.
-pub fn check(payload: &[u8]) -> Parsed<()> {
-    let header = BlockHeader::decode(payload).ok_or("the data block is shorter than its header")?;
-    if header.count == 0 || header.count as usize > payload.len() {
-        return Err("the data block has an impossible count");
-    }
-    if header.key_width > 4 || header.value_width > 4 || header.seq_width > 8 || header.tombstones > 1 {
-        return Err("the data block has an impossible width");
-    }
-    let layout = Layout::new(header);
-    if layout.end != payload.len() {
-        return Err("the areas of the data block do not fill it");
-    }
-    let key_max = match header.key_width {
-        0 => header.keys as usize,
-        _ => longest(&payload[layout.key_ends..layout.value_ends], header.key_width, header.keys)?,
-    };
-    if header.value_width > 0 {
-        longest(&payload[layout.value_ends..layout.seqs], header.value_width, header.values)?;
-    }
-    if header.prefix as usize + key_max > MAX_KEY_BYTES {
-        return Err("a key exceeds the size limit");
-    }
-    Ok(())
-}
-
-/// Fails if only a newer version knows the kinds of entries of a data block.
-pub(super) fn check_kinds(location: Location<'_>, payload: &[u8]) -> Result<()> {
-    match BlockHeader::decode(payload).and_then(|header| header.newer_kinds()) {
-        Some(kinds) => Err(location.unknown_code(format!("entries of kinds {kinds}"))),
-        None => Ok(()),
-    }
-}
-
-/// The layout of a block that was checked. It may have changed since if it is mapped; its offsets still do
-/// not overflow.
-#[inline]
-fn layout_of(block: &[u8]) -> Layout {
-    let header = BlockHeader::decode(block).unwrap_or_default();
-    let longest = header.count.max(header.prefix).max(header.keys).max(header.values);
-    if longest as usize <= block.len() { Layout::new(header) } else { Layout::default() }
-}
-
-/// The longest of consecutive parts. Their `ends`, of `width` bytes each, must not decrease, and the last one
-/// must be `total`.
-fn longest(ends: &[u8], width: u8, total: u32) -> Parsed<usize> {
-    let width = usize::from(width);
-    let (mut longest, mut start) = (0, 0);
-    for at in (0..ends.len()).step_by(width) {
-        let end = uint_at(ends, at, width) as usize;
-        let len = end.checked_sub(start).ok_or("the ends in a data block are out of order")?;
-        longest = longest.max(len);
-        start = end;
-    }
-    if start == total as usize {
-        Ok(longest)
-    } else {
-        Err("the last end in a data block is not the end of its area")
     }
 }
 

@@ -115,3 +115,12 @@ impl Layout {
         Layout { header, prefix, key_ends, value_ends, seqs, tombstones, suffixes, values, end }
     }
 }
+
+/// The layout of a block that was checked. It may have changed since if it is mapped; its offsets still do
+/// not overflow.
+#[inline]
+pub fn layout_of(block: &[u8]) -> Layout {
+    let header = BlockHeader::decode(block).unwrap_or_default();
+    let longest = header.count.max(header.prefix).max(header.keys).max(header.values);
+    if longest as usize <= block.len() { Layout::new(header) } else { Layout::default() }
+}

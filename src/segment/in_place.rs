@@ -7,7 +7,8 @@
 //! 3. Values leave as copies, and walks copy their blocks, so that a later fault turns nothing into zeros
 //!    that somebody still reads.
 
-use super::block::{Block, Rows, check, check_kinds};
+use super::block::{Block, Rows};
+use super::block_check::{check, check_kinds};
 use super::cache::ReadCounters;
 use super::format::{BlockHandle, Compression, Location, open_block};
 use super::index::Index;

@@ -11,6 +11,7 @@ mod access;
 mod appender;
 mod block;
 mod block_builder;
+mod block_check;
 mod block_ends;
 mod block_layout;
 mod cache;

@@ -1,6 +1,7 @@
 //! Opening a segment, reading its blocks, and point reads.
 
-use super::block::{Block, check, check_kinds};
+use super::block::Block;
+use super::block_check::{check, check_kinds};
 use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
 use super::compress::{Payload, unpack};
 use super::format::{

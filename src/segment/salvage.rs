@@ -8,8 +8,9 @@
 //! 4. A data block is accepted if it equals what the writer would produce for its entries and its keys follow
 //!    the previous ones. Its fingerprints are not checked: the hash key may be lost, and rows get new ones.
 
-use super::block::{Block, Rows, check, check_kinds};
+use super::block::{Block, Rows};
 use super::block_builder::BlockBuilder;
+use super::block_check::{check, check_kinds};
 use super::block_ends::{BlockEnd, block_end, offsets_without_block};
 use super::compress::unpack;
 use super::format::{

@@ -5,7 +5,8 @@
 //! codes of one byte: that of a symbol, or [`ESCAPE`] and a byte as it is. Source: Boncz, Neumann, Leis,
 //! "FSST: Fast Random Access String Compression", PVLDB 13 (2020).
 
-use super::block::{Rows, check};
+use super::block::Rows;
+use super::block_check::check;
 use super::block_layout::{BlockHeader, HEADER_BYTES};
 use super::compress::Payload;
 use super::format::{

@@ -1,7 +1,7 @@
 //! Ranges: what they read, what they open, and what they leave in the block cache.
 
 use crate::support::{STORE, SimFs, fast_dir, tiny_on};
-use sidebloom::{Batch, Compression, Db, FilterPolicy, Options};
+use sidebloom::{Batch, Compression, Db, FilterPolicy, Options, Residency};
 
 const ROWS: u32 = 4000;
 
@@ -77,7 +77,7 @@ fn a_short_range_is_cached_and_a_long_one_evicts_nothing() {
 fn a_scan_of_many_segments_leaves_the_full_cache_as_it_is() {
     let dir = fast_dir();
     let options =
-        || quiet().compression(Compression::Lz4).segment_bytes(64 << 10).block_cache_bytes(400 << 10);
+        || quiet().residency(Residency::Pinned).segment_bytes(64 << 10).block_cache_bytes(400 << 10);
     let db = options().open(dir.path()).unwrap();
     db.ingest((0..3 * ROWS).map(|n| sidebloom::Result::Ok((key(n), n.to_be_bytes().repeat(50))))).unwrap();
     drop(db);
