@@ -353,7 +353,7 @@ pub fn front_of(bytes: &[u8], part: Range<usize>) -> u128 {
 
 /// [`prefix8`] for 16 bytes.
 #[inline]
-fn prefix16(key: &[u8]) -> u128 {
+pub fn prefix16(key: &[u8]) -> u128 {
     match (key.first_chunk(), key.first_chunk(), key.last_chunk()) {
         (Some(first), ..) => u128::from_be_bytes(*first),
         (None, Some(first), Some(last)) => {

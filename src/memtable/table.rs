@@ -3,7 +3,7 @@
 use super::ranges::{MemtableRanges, RangeList};
 use crate::error::Result;
 use crate::filter::{AtomicBloom, Verdict};
-use crate::key::{Entry, EntryKind, Seq, Value, prefix8};
+use crate::key::{Entry, EntryKind, Seq, Value, prefix16};
 use crate::ranges::RangeTombstones;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 use bytes::Bytes;
@@ -90,7 +90,7 @@ impl Memtable {
     /// number after both. So a reader that may see the entry finds its bits set (I1).
     pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
-        let prefix = head_of(data.get(..key_len).unwrap_or_default());
+        let prefix = prefix16(data.get(..key_len).unwrap_or_default());
         self.filter.insert(hash);
         self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
         self.filter.count(size);
@@ -260,7 +260,8 @@ impl MemtableFilter {
 
 /// Key, sequence number and value. Comparisons mostly end at `prefix`, in the skiplist node itself.
 pub(super) struct MemKey {
-    pub prefix: Prefix,
+    /// The keys of a store often share their first eight bytes, seldom their first 16.
+    pub prefix: u128,
     pub seq: Seq,
     pub kind: EntryKind,
     pub key_len: u32,
@@ -287,18 +288,26 @@ impl MemKey {
 
 /// A position in the order of entries, owned or borrowed, so that searches do not allocate.
 pub(super) trait Position {
-    fn parts(&self) -> (Prefix, &[u8], Seq);
+    /// The first 16 bytes of the key ([`prefix16`]).
+    fn prefix(&self) -> u128;
+    /// The key and the sequence number, which decide between equal prefixes.
+    fn rest(&self) -> (&[u8], Seq);
 }
 
 impl Position for MemKey {
     #[inline]
-    fn parts(&self) -> (Prefix, &[u8], Seq) {
-        (self.prefix, self.key(), self.seq)
+    fn prefix(&self) -> u128 {
+        self.prefix
+    }
+
+    #[inline]
+    fn rest(&self) -> (&[u8], Seq) {
+        (self.key(), self.seq)
     }
 }
 
 pub(super) struct Search<'a> {
-    prefix: Prefix,
+    prefix: u128,
     key: &'a [u8],
     seq: Seq,
 }
@@ -306,14 +315,19 @@ pub(super) struct Search<'a> {
 impl<'a> Search<'a> {
     #[inline]
     pub fn new(key: &'a [u8], seq: Seq) -> Self {
-        Search { prefix: head_of(key), key, seq }
+        Search { prefix: prefix16(key), key, seq }
     }
 }
 
 impl Position for Search<'_> {
     #[inline]
-    fn parts(&self) -> (Prefix, &[u8], Seq) {
-        (self.prefix, self.key, self.seq)
+    fn prefix(&self) -> u128 {
+        self.prefix
+    }
+
+    #[inline]
+    fn rest(&self) -> (&[u8], Seq) {
+        (self.key, self.seq)
     }
 }
 
@@ -324,23 +338,29 @@ impl<'a> Borrow<dyn Position + 'a> for MemKey {
     }
 }
 
-/// The first 16 bytes of a key, order-preserving. The keys of a store often share their first 8.
-type Prefix = [u64; 2];
-
+/// Keys ascending, and for the same key the newest entry first.
 #[inline]
-fn head_of(key: &[u8]) -> Prefix {
-    [prefix8(key), prefix8(key.get(8..).unwrap_or_default())]
+fn compare<A: Position + ?Sized, B: Position + ?Sized>(a: &A, b: &B) -> Ordering {
+    let (left, right) = (a.prefix(), b.prefix());
+    if left == right {
+        compare_rest(a.rest(), b.rest())
+    } else if left < right {
+        Ordering::Less
+    } else {
+        Ordering::Greater
+    }
 }
 
-#[inline]
-fn compare(a: (Prefix, &[u8], Seq), b: (Prefix, &[u8], Seq)) -> Ordering {
-    a.0.cmp(&b.0).then_with(|| a.1.cmp(b.1)).then_with(|| b.2.cmp(&a.2))
+/// Out of line, to keep the loop of a search small.
+#[inline(never)]
+fn compare_rest(a: (&[u8], Seq), b: (&[u8], Seq)) -> Ordering {
+    a.0.cmp(b.0).then_with(|| b.1.cmp(&a.1))
 }
 
 impl Ord for MemKey {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        compare(self.parts(), other.parts())
+        compare(self, other)
     }
 }
 impl PartialOrd for MemKey {
@@ -360,7 +380,7 @@ impl Eq for MemKey {}
 impl Ord for dyn Position + '_ {
     #[inline]
     fn cmp(&self, other: &Self) -> Ordering {
-        compare(self.parts(), other.parts())
+        compare(self, other)
     }
 }
 impl PartialOrd for dyn Position + '_ {
