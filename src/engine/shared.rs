@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::live::LiveSet;
-use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{ArcSwap, Condvar, Instant, ShortGuard, ShortLock};
 use std::ops::Deref;
 use std::sync::atomic::Ordering::Relaxed;
@@ -50,6 +50,8 @@ pub(crate) struct Shared {
     pub current: CurrentView,
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
+    /// The number of segments in level 0 of the view, for writers, who look at nothing else of it.
+    level0: AtomicUsize,
     /// See [`Seen`].
     epoch: AtomicU64,
     /// Signals background threads that there may be work.
@@ -65,6 +67,7 @@ impl Shared {
     pub fn new(storage: Storage, work: Arc<Condvar>, view: View, visible: Seq) -> Self {
         let before_own_logs = FileId(storage.first_own_id.0.saturating_sub(1));
         Shared {
+            level0: AtomicUsize::new(view.live.level0()),
             view: ArcSwap::from_pointee(view),
             current: CurrentView { store: OPENED.fetch_add(1, Relaxed), number: AtomicU64::new(0) },
             visible: AtomicU64::new(visible),
@@ -91,6 +94,12 @@ impl Shared {
     /// The number of the current view.
     pub fn view_number(&self) -> u64 {
         self.current.number.load(Ordering::Acquire)
+    }
+
+    /// The number of segments in level 0.
+    #[inline]
+    pub fn level0(&self) -> usize {
+        self.level0.load(Ordering::Acquire)
     }
 
     pub fn live(&self) -> Arc<LiveSet> {
@@ -163,6 +172,7 @@ impl Shared {
     #[must_use]
     pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) -> Arc<View> {
         let view = self.view.load_full().changed(change);
+        self.level0.store(view.live.level0(), Ordering::Release);
         let before = self.view.swap(Arc::new(view));
         self.current.number.fetch_add(1, Ordering::Release);
         before

@@ -142,6 +142,11 @@ impl LiveSet {
         &self.levels
     }
 
+    /// The number of segments in level 0.
+    pub fn level0(&self) -> usize {
+        self.levels[0].segments().len()
+    }
+
     /// All segments: newest level first, quarantined ones last.
     pub fn segments(&self) -> impl Iterator<Item = &LiveSegment> {
         self.levels.iter().flat_map(|level| level.segments().iter()).chain(&self.quarantined)

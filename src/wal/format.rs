@@ -152,6 +152,20 @@ impl RecordHead {
         (d.u32()? == crc32(&[covered])).then_some(head)
     }
 
+    /// The bytes on disk.
+    fn encode(&self) -> [u8; RECORD_HEAD_BYTES] {
+        let mut bytes = [0; RECORD_HEAD_BYTES];
+        let (covered, crc) = bytes.split_at_mut(RECORD_HEAD_BYTES - 4);
+        covered[0..4].copy_from_slice(&self.tag.to_le_bytes());
+        covered[4..8].copy_from_slice(&self.payload_len.to_le_bytes());
+        covered[8..12].copy_from_slice(&self.count.to_le_bytes());
+        covered[12..20].copy_from_slice(&self.first_seq.to_le_bytes());
+        covered[20..28].copy_from_slice(&self.synced.to_le_bytes());
+        covered[28..32].copy_from_slice(&self.payload_crc.to_le_bytes());
+        crc.copy_from_slice(&crc32(&[covered]).to_le_bytes());
+        bytes
+    }
+
     /// Length of the whole record, in bytes.
     pub fn record_len(&self) -> u64 {
         RECORD_FRAME_BYTES as u64 + u64::from(self.payload_len)
@@ -179,16 +193,13 @@ pub(super) fn encode_record(
     let payload_len = u32::try_from(payload.len())
         .map_err(|_| Error::BatchTooLarge { len: payload.len(), max: u32::MAX as usize })?;
     let start = buf.len();
-    buf.put_u32(tag);
-    buf.put_u32(payload_len);
-    buf.put_u32(count);
-    buf.put_u64(first_seq);
-    buf.put_u64(synced);
-    buf.put_u32(crc32(&[payload, &[END]]));
-    let head_crc = crc32(&[&buf[start..]]);
-    buf.put_u32(head_crc);
+    buf.reserve(RECORD_FRAME_BYTES + payload.len());
+    buf.extend_from_slice(&[0; RECORD_HEAD_BYTES]);
     buf.extend_from_slice(payload);
-    buf.put_u8(END);
+    buf.push(END);
+    let (head, covered) = buf[start..].split_at_mut(RECORD_HEAD_BYTES);
+    let payload_crc = crc32(&[covered]);
+    head.copy_from_slice(&RecordHead { tag, payload_len, count, first_seq, synced, payload_crc }.encode());
     Ok(())
 }
 
@@ -206,12 +217,18 @@ pub enum OpKind {
 
 impl OpKind {
     fn from_u8(code: u8) -> Option<Self> {
-        [OpKind::Delete, OpKind::Put, OpKind::DeleteRange].into_iter().find(|&kind| kind as u8 == code)
+        match code {
+            0 => Some(OpKind::Delete),
+            1 => Some(OpKind::Put),
+            2 => Some(OpKind::DeleteRange),
+            _ => None,
+        }
     }
 }
 
 /// Decodes the head of an operation and skips its key and value (start and end of a range). Returns the kind,
 /// the key's length, and the length of key and value together; `None` when it is cut short or invalid.
+#[inline]
 pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(OpKind, usize, usize)> {
     let kind = OpKind::from_u8(decoder.u8()?)?;
     let key_len = decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?;

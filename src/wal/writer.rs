@@ -1,7 +1,7 @@
 //! Appends to a log. Call protocol: `create (append_group | append_gap | sync)*`, and nothing after an error
 //! (invariant I5).
 
-use super::format::{HEADER_BYTES, LogHeader, RECORD_FRAME_BYTES, encode_record};
+use super::format::{HEADER_BYTES, LogHeader, encode_record};
 use crate::error::{Error, Result};
 use crate::fs::{AppendFile, Fs};
 use crate::id::FileId;
@@ -60,13 +60,8 @@ impl LogWriter {
 
     /// Appends a group of batches in one call to the file system. They continue the sequence numbers of this
     /// log without a gap.
-    pub fn append_group<'a>(
-        &mut self,
-        records: impl IntoIterator<Item = LogRecord<'a>, IntoIter: Clone>,
-    ) -> Result<()> {
-        let records = records.into_iter();
+    pub fn append_group<'a>(&mut self, records: impl IntoIterator<Item = LogRecord<'a>>) -> Result<()> {
         self.buffer.clear();
-        self.buffer.reserve(records.clone().map(|r| RECORD_FRAME_BYTES + r.payload.len()).sum());
         let mut next = self.next_seq;
         for LogRecord { first_seq, count, payload } in records {
             if first_seq != next || count == 0 {

@@ -1,6 +1,8 @@
 //! The encoding of stored bytes: little-endian integers, LEB128 varints and CRC-32. No other module deals
 //! with byte order or CRC-32.
 
+use std::sync::LazyLock;
+
 /// CRC-32 (IEEE) of `parts` in order: the checksum of records, blocks and headers.
 pub fn crc32(parts: &[&[u8]]) -> u32 {
     let mut crc = Crc32::default();
@@ -9,8 +11,18 @@ pub fn crc32(parts: &[&[u8]]) -> u32 {
 }
 
 /// A streaming [`crc32`].
-#[derive(Clone, Default)]
+#[derive(Clone)]
 pub struct Crc32(crc32fast::Hasher);
+
+/// Of no bytes. To look for the CPU's features each time takes as long as the checksum of a short record.
+static EMPTY: LazyLock<crc32fast::Hasher> = LazyLock::new(crc32fast::Hasher::new);
+
+impl Default for Crc32 {
+    #[inline]
+    fn default() -> Self {
+        Crc32(EMPTY.clone())
+    }
+}
 
 impl Crc32 {
     /// Appends bytes.

@@ -159,7 +159,7 @@ impl Compactor {
     /// Whether level 0 has enough segments to slow writers down.
     fn level0_is_over_limit(&self) -> bool {
         let live = self.shared.live();
-        live.levels()[0].segments().len() >= LEVEL0_SLOWDOWN.max(self.shared.storage.options.level0_trigger)
+        live.level0() >= LEVEL0_SLOWDOWN.max(self.shared.storage.options.level0_trigger)
     }
 
     /// Merges level 0 until it is within its limit. Only for a closing store, where nothing else compacts.

@@ -243,7 +243,7 @@ impl Writer {
     /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compactions or
     /// flushes cannot keep up.
     fn make_room(&self, log: &mut ActiveLog, bytes: usize) -> Result<()> {
-        let level0 = self.level0();
+        let level0 = self.shared.level0();
         // Even with room in the memtable: a process that never runs long enough to fill it would add a
         // segment at each open.
         if self.is_level0_at_stop(level0) {
@@ -259,7 +259,7 @@ impl Writer {
         }
         self.stall(|control| {
             if control.flushes.memtables() < MEMTABLES_WAITING_MAX {
-                self.is_level0_at_stop(self.level0()).then_some(TaskKind::Compaction)
+                self.is_level0_at_stop(self.shared.level0()).then_some(TaskKind::Compaction)
             } else {
                 Some(TaskKind::Flush)
             }
@@ -269,16 +269,11 @@ impl Writer {
 
     /// Stalls the writer while level 0 is full.
     pub fn wait_for_level0(&self) -> Result<()> {
-        self.stall(|_| self.is_level0_at_stop(self.level0()).then_some(TaskKind::Compaction))
+        self.stall(|_| self.is_level0_at_stop(self.shared.level0()).then_some(TaskKind::Compaction))
     }
 
     fn is_level0_at_stop(&self, level0: usize) -> bool {
         level0 >= LEVEL0_STOP.max(self.shared.storage.options.level0_trigger)
-    }
-
-    /// The number of segments in level 0.
-    fn level0(&self) -> usize {
-        self.shared.view().live.levels()[0].segments().len()
     }
 
     /// Stalls the writer until `wanted` returns `None`. If that takes a while, logs what it waits for.
@@ -304,7 +299,7 @@ impl Writer {
 
     #[cold]
     fn note_stall(&self) {
-        let level0 = self.level0();
+        let level0 = self.shared.level0();
         let control = self.shared.control.lock();
         let memtables = control.flushes.memtables();
         let compacting: usize = control.compactions.running.iter().map(Reservation::segments).sum();

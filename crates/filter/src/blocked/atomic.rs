@@ -39,11 +39,14 @@ impl AtomicBloom {
     #[inline]
     pub fn insert(&self, hash: u64) {
         let AtomicLine(words) = &self.lines[line_of(hash, self.lines.len())];
+        let mut bits = [0; LINE_BYTES / 8];
         for p in positions(hash, self.k) {
-            let bit = 1 << (p % 64);
+            bits[p / 64] |= 1 << (p % 64);
+        }
+        for (word, bits) in words.iter().zip(bits) {
             // The bits of a rewritten key are already set, and a load is far cheaper than a locked write.
-            if words[p / 64].load(Relaxed) & bit == 0 {
-                words[p / 64].fetch_or(bit, Relaxed);
+            if word.load(Relaxed) & bits != bits {
+                word.fetch_or(bits, Relaxed);
             }
         }
     }
