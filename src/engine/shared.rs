@@ -213,6 +213,14 @@ impl Shared {
         self.progress.notify_all();
     }
 
+    /// Wakes everybody who waits in [`wait_until`](Self::wait_until) for what was just done without the lock.
+    #[cold]
+    pub fn wake_waiters(&self) {
+        // One that has just found it undone must not miss the wake-up.
+        drop(self.control.lock());
+        self.progress.notify_all();
+    }
+
     /// Releases the lock until there may be work, or the timeout. May return earlier.
     pub fn sleep<'a>(
         &self,

@@ -160,6 +160,11 @@ impl Batch {
         self.len == 0
     }
 
+    /// Whether it deletes ranges of keys.
+    pub(crate) fn deletes_ranges(&self) -> bool {
+        self.range_bytes > 0
+    }
+
     /// Size in the log, in bytes: keys, values and a few bytes per operation.
     pub fn bytes(&self) -> usize {
         self.encoded.len()

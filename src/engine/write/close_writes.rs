@@ -26,6 +26,7 @@ impl Writer {
             return Ok(());
         }
         let log = self.active_log(log)?;
+        self.in_flight.wait_for_all(&self.shared)?;
         let waiting: usize =
             self.shared.control.lock().flushes.waiting.iter().map(|(table, _)| table.bytes()).sum();
         if log.health == LogHealth::Sound && waiting + log.memtable.bytes() < LOG_KEPT_BYTES {
@@ -49,6 +50,7 @@ impl Writer {
 
     /// Flushes all memtables in this thread.
     fn flush_here(&self, log: &mut ActiveLog) -> Result<()> {
+        self.in_flight.wait_for_all(&self.shared)?;
         if !log.memtable.is_empty() || log.health == LogHealth::Failed {
             self.rotate(log)?;
         }

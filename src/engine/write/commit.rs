@@ -1,14 +1,13 @@
 //! The write path: group commit to the log, then the memtable, then the visible sequence number.
 //!
-//! 1. A writer queues its batch and waits for the `log` lock. The writer that gets it commits a group of
-//!    queued batches; the others in the group find their result.
+//! 1. The writer that holds the `log` lock commits a group of batches (`submit.rs`).
 //! 2. The group is appended to the log at once, with one fdatasync if any batch asks for it.
 //! 3. Only then do its entries enter the memtable. The visible sequence number moves past the group at once.
+//!    If others wait for the log, the group enters the memtable after the log is unlocked (`in_flight.rs`).
 //! 4. Writers wait before step 2 when flushes and compactions cannot keep up.
 
 use super::Writer;
-use super::condition::Outcome;
-use super::log::{ActiveLog, EncodedBatch, Log, LogHealth, QueuedBatch, apply};
+use super::log::{ActiveLog, EncodedBatch, Log, LogHealth, apply};
 use super::stale::clear_stale;
 use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_STREAK;
@@ -19,7 +18,8 @@ use crate::engine::shared::Seen;
 use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::error::{Error, Result};
 use crate::key::{Seq, check_next_seq};
-use crate::sync::{Instant, lock, try_lock};
+use crate::memtable::Memtable;
+use crate::sync::{Instant, lock};
 use crate::wal;
 use std::ops::Range;
 use std::sync::Arc;
@@ -37,88 +37,43 @@ const NOTE_STALL_AFTER: Duration = Duration::from_secs(1);
 const SLOWDOWN_BYTES_PER_SEC: u64 = 64 << 20;
 /// Writers accumulate their delays up to this length: most of a shorter sleep would be timer slack.
 const SLEEP_MIN: Duration = Duration::from_millis(1);
-/// Maximum size of a group, in bytes, so that its first batch does not wait for too many others.
-const GROUP_BYTES_MAX: usize = 1 << 20;
+/// A group that is in the log and not in the memtable yet.
+pub(crate) struct Insertion {
+    table: Arc<Memtable>,
+    first_seq: Seq,
+    /// Its last sequence number.
+    pub last: Seq,
+    bytes: usize,
+}
 
 impl Writer {
-    /// Commits a batch, which is not empty, with others: in this thread or in the one that holds the log.
-    /// [`Outcome::Stale`] only if it has a condition.
-    #[inline(always)]
-    pub fn submit(&self, mut batch: EncodedBatch) -> Result<Outcome> {
-        // The commit checks the rest, but after a fork nobody may unlock the log.
-        self.shared.storage.process.check()?;
-        match try_lock(&self.log) {
-            Some(mut log) => {
-                self.commit(&mut log, std::slice::from_mut(&mut batch))?;
-                Ok(batch.outcome)
-            }
-            None => self.write_in_group(batch),
-        }
-    }
-
-    /// Commits the batch that `prepare` returns. Other writers wait meanwhile, so what it reads is newest.
-    #[cold]
-    pub fn submit_alone(&self, prepare: impl FnOnce() -> Result<EncodedBatch>) -> Result<Outcome> {
-        self.shared.storage.process.check()?;
-        let mut log = lock(&self.log);
-        let mut batch = prepare()?;
-        self.commit(&mut log, std::slice::from_mut(&mut batch))?;
-        Ok(batch.outcome)
-    }
-
-    /// Queues a batch while another writer holds the log. Whoever locks the log next commits it.
-    fn write_in_group(&self, batch: EncodedBatch) -> Result<Outcome> {
-        let mine = Arc::new(QueuedBatch::new(batch));
-        lock(&self.queue).push(Arc::clone(&mine));
-        loop {
-            let mut log = lock(&self.log);
-            if let Some(result) = lock(&mine.result).take() {
-                return result;
-            }
-            // If the thread that took this batch panicked, there is no result.
-            self.shared.check_writable()?;
-            let group = self.take_group();
-            let taken = |queued: &Arc<QueuedBatch>| Some((Arc::clone(queued), lock(&queued.batch).take()?));
-            let (group, mut batches): (Vec<_>, Vec<_>) = group.iter().filter_map(taken).unzip();
-            let result = self.commit(&mut log, &mut batches);
-            for (queued, batch) in group.iter().zip(batches) {
-                *lock(&queued.result) = Some(result.clone().map(|()| batch.outcome));
-            }
-        }
-    }
-
-    /// Takes the oldest batches from the queue, as many as fit into one group.
-    fn take_group(&self) -> Vec<Arc<QueuedBatch>> {
-        let mut queue = lock(&self.queue);
-        let mut bytes = 0;
-        let fits = queue.iter().take_while(|queued| {
-            bytes += queued.bytes;
-            bytes <= GROUP_BYTES_MAX
-        });
-        let n = fits.count().max(1).min(queue.len());
-        queue.drain(..n).collect()
-    }
-
-    fn commit(&self, log: &mut Log, group: &mut [EncodedBatch]) -> Result<()> {
+    /// Appends a group to the log, and inserts it into the memtable, unless it returns what is to be inserted
+    /// without the log.
+    #[inline]
+    pub fn commit(&self, log: &mut Log, group: &mut [EncodedBatch]) -> Result<Option<Insertion>> {
         self.shared.poison_on_panic(|| self.commit_group(self.active_log(log)?, group))
     }
 
-    fn commit_group(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) -> Result<()> {
+    fn commit_group(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) -> Result<Option<Insertion>> {
         self.shared.check_writable()?;
         self.resume(log)?;
-        let (mut count, mut bytes, mut has_conditions) = (0, 0, false);
+        let (mut count, mut bytes, mut has_conditions, mut deletes_ranges) = (0, 0, false, false);
         for batch in group.iter() {
             count += Seq::from(batch.count);
             bytes += batch.payload.len();
             has_conditions |= batch.condition.is_some();
+            deletes_ranges |= batch.deletes_ranges;
         }
         check_next_seq(log.next_seq.saturating_add(count))?;
         if has_conditions || self.keeps_recent() || log.recent.is_kept() {
+            if has_conditions {
+                self.in_flight.wait_for_all(&self.shared)?;
+            }
             // The log stays locked, so a rotation in `make_room` makes nothing stale.
             self.check_conditions(log, group);
             bytes = group.iter().map(|batch| batch.payload.len()).sum();
             if bytes == 0 {
-                return Ok(()); // All of it was stale.
+                return Ok(None); // All of it was stale.
             }
         }
         self.make_room(log, bytes)?;
@@ -135,22 +90,51 @@ impl Writer {
         }
         self.shared.storage.metrics.log_bytes.fetch_add(log.writer.len() - before, Relaxed);
         self.shared.storage.metrics.user_bytes.fetch_add(bytes as u64, Relaxed);
-        let (tombstones, mut covers) = (log.memtable.tombstones(), false);
+        let first_seq = log.next_seq;
+        for batch in group.iter_mut() {
+            batch.payload = log.arena.store(std::mem::take(&mut batch.payload));
+            if log.recent.is_kept() {
+                let bytes_max = self.shared.storage.options.transaction_bytes;
+                log.recent.add(log.next_seq, &batch.payload, bytes_max);
+            }
+            log.next_seq += Seq::from(batch.count);
+        }
+        let last = log.next_seq - 1;
+        // Without others, the handover would only cost time.
+        let is_alone = self.in_flight.bytes() == 0 && self.waiting.load(Relaxed) == 0;
+        if !is_alone && !deletes_ranges && !has_conditions {
+            self.in_flight.begin(last, bytes);
+            return Ok(Some(Insertion { table: Arc::clone(&log.memtable), first_seq, last, bytes }));
+        }
+        self.in_flight.wait_for_all(&self.shared)?;
+        self.insert(&log.memtable, first_seq, group, || self.shared.show(last));
+        Ok(None)
+    }
+
+    /// Inserts a group into the memtable, and then shows it.
+    fn insert(&self, table: &Memtable, first_seq: Seq, group: &mut [EncodedBatch], show: impl FnOnce()) {
+        let (tombstones, mut covers) = (table.tombstones(), false);
         let mut on_range = |from: &[u8], to: Option<&[u8]>| {
             covers = covers || self.shared.view().live.has_segment_within(from, to);
         };
+        let mut next = first_seq;
         for batch in group {
-            let payload = log.arena.store(std::mem::take(&mut batch.payload));
-            if log.recent.is_kept() {
-                let bytes_max = self.shared.storage.options.transaction_bytes;
-                log.recent.add(log.next_seq, &payload, bytes_max);
-            }
-            apply(&log.memtable, &self.shared.storage, log.next_seq, payload, &mut on_range);
-            log.next_seq += Seq::from(batch.count);
+            let payload = std::mem::take(&mut batch.payload);
+            apply(table, &self.shared.storage, next, payload, &mut on_range);
+            next += Seq::from(batch.count);
         }
-        self.shared.show(log.next_seq - 1);
-        self.note_tombstones(covers, tombstones..log.memtable.tombstones());
-        Ok(())
+        show();
+        self.note_tombstones(covers, tombstones..table.tombstones());
+    }
+
+    /// Inserts a group that is in the log, while others append to the log and insert. Returns once it is
+    /// visible.
+    #[cold]
+    pub fn insert_beside_others(&self, insertion: Insertion, group: &mut [EncodedBatch]) -> Result<()> {
+        let Insertion { table, first_seq, last, bytes } = insertion;
+        let end = || self.in_flight.end(last, bytes, &self.shared);
+        self.shared.poison_on_panic(|| self.insert(&table, first_seq, group, end));
+        self.in_flight.wait_for(last, &self.shared)
     }
 
     /// Empties the batches whose conditions may no longer hold.
@@ -251,10 +235,11 @@ impl Writer {
         } else if level0 >= LEVEL0_SLOWDOWN {
             self.slow_down(log, level0, bytes);
         }
-        let has_room = log.memtable.bytes() as u64 + bytes as u64
+        let in_flight = self.in_flight.bytes();
+        let has_room = (log.memtable.bytes() + in_flight + bytes) as u64
             <= self.shared.storage.options.memtable_bytes
             && log.memtable.range_bytes() < RANGE_BYTES_MAX;
-        if has_room || log.memtable.is_empty() {
+        if has_room || in_flight == 0 && log.memtable.is_empty() {
             return Ok(());
         }
         self.stall(|control| {

@@ -63,6 +63,7 @@ impl Writer {
                 return Ok(());
             }
             let log = self.active_log(&mut log)?;
+            self.in_flight.wait_for_all(&self.shared)?;
             self.resume(log)?;
             if !log.memtable.is_empty() {
                 self.rotate(log)?;

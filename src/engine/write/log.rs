@@ -117,6 +117,7 @@ pub(crate) struct EncodedBatch {
     pub payload: Bytes,
     /// The number of operations.
     pub count: u32,
+    pub deletes_ranges: bool,
     /// Whether the writer asked for a sync.
     pub sync: bool,
     /// If there is one, what must hold for the batch to be committed.
@@ -131,6 +132,7 @@ impl EncodedBatch {
     pub fn new(batch: Batch, durability: Durability) -> Self {
         EncodedBatch {
             count: batch.len() as u32,
+            deletes_ranges: batch.deletes_ranges(),
             payload: batch.into_bytes(),
             sync: matches!(durability, Durability::Sync),
             condition: None,
@@ -154,8 +156,9 @@ pub(crate) struct QueuedBatch {
     pub bytes: usize,
     /// Taken by the thread that commits the group.
     pub batch: Mutex<Option<EncodedBatch>>,
-    /// Set once the group was committed or failed.
-    pub result: Mutex<Option<Result<Outcome>>>,
+    /// Set once the group is in the log or has failed. With the last sequence number of the group, which
+    /// tells when the batch is visible.
+    pub result: Mutex<Option<Result<(Outcome, Seq)>>>,
 }
 
 impl QueuedBatch {

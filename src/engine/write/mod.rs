@@ -6,16 +6,20 @@ pub(crate) mod condition;
 mod expecting;
 mod first_write;
 mod flush;
+mod in_flight;
 mod ingest;
 pub(crate) mod log;
 mod recent;
 mod rotate;
 mod stale;
+mod submit;
 
+use self::in_flight::InFlight;
 use self::log::{InheritedLogs, Log, QueuedBatch};
 use super::filters::FilterKeeper;
 use super::publish::Publisher;
 use super::shared::Shared;
+use crate::sync::atomic::AtomicUsize;
 use crate::sync::{Mutex, try_lock};
 use std::sync::Arc;
 
@@ -27,6 +31,9 @@ pub(crate) struct Writer {
     log: Mutex<Log>,
     /// Batches that wait for the log, oldest first.
     queue: Mutex<Vec<Arc<QueuedBatch>>>,
+    /// The number of writers that wait for the log.
+    waiting: AtomicUsize,
+    in_flight: InFlight,
     /// Shared with the transactions that commit and need the latest batches.
     readers_of_recent: Arc<()>,
 }
@@ -40,7 +47,16 @@ impl Writer {
         logs: Option<InheritedLogs>,
     ) -> Self {
         let log = Mutex::new(logs.map_or(Log::None, Log::Inherited));
-        Writer { shared, publisher, filters, log, queue: Mutex::default(), readers_of_recent: Arc::new(()) }
+        Writer {
+            shared,
+            publisher,
+            filters,
+            log,
+            queue: Mutex::default(),
+            waiting: AtomicUsize::new(0),
+            in_flight: InFlight::default(),
+            readers_of_recent: Arc::new(()),
+        }
     }
 
     /// As long as the result lives, the log keeps its latest batches, so that it knows whether they change

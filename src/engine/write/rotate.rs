@@ -12,6 +12,7 @@ use std::sync::Arc;
 impl Writer {
     /// Starts a new log and memtable, and hands the full memtable to a background thread.
     pub fn rotate(&self, log: &mut ActiveLog) -> Result<()> {
+        self.in_flight.wait_for_all(&self.shared)?;
         let fresh = Arc::new(log.memtable.next(self.shared.storage.options.memtable_bytes)?);
         self.start_log(log)?;
         let full = std::mem::replace(&mut log.memtable, fresh);

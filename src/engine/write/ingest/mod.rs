@@ -113,6 +113,7 @@ impl Writer {
     fn sound_log<'a>(&self, log: &'a mut Log) -> Result<&'a mut ActiveLog> {
         self.shared.check_writable()?;
         let log = self.active_log(log)?;
+        self.in_flight.wait_for_all(&self.shared)?;
         self.resume(log)?;
         Ok(log)
     }

@@ -1,0 +1,121 @@
+//! Groups that are in the log, and whose writers insert them into the memtable without holding the log.
+//!
+//! 1. The holder of the log appends a group and [begins](InFlight::begin) its insertion. Then it lets the
+//!    next writer have the log, and inserts.
+//! 2. Insertions [end](InFlight::end) in any order, but become visible in the order of the log: whoever ends
+//!    the oldest one shows it, and all after it that have ended.
+//! 3. A write returns once it is visible, so its writer reads it, and a later one is newer.
+//!
+//! Whoever replaces the memtable or looks for keys in it holds the log, and first [waits](InFlight::wait_for_all)
+//! for all insertions. If one panics, nothing after it becomes visible, and the store is read-only.
+
+use crate::engine::shared::Shared;
+use crate::error::Result;
+use crate::key::Seq;
+use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::{Mutex, lock};
+use std::collections::VecDeque;
+
+/// How often a writer looks before it lets the kernel run another thread: a few microseconds, in which a
+/// writer on another CPU gets further. To sleep and be woken takes longer than a put.
+pub(super) const LOOKS: usize = if cfg!(sidebloom_schedules) { 2 } else { 12 };
+/// How long it waits between two looks, each of which takes the cache line away from the other writer.
+const PAUSES: usize = 8;
+
+/// Waits before the next look.
+pub(super) fn pause() {
+    (0..PAUSES).for_each(|_| std::hint::spin_loop());
+}
+
+/// The insertions that have begun and are not visible yet.
+#[derive(Default)]
+pub(super) struct InFlight {
+    insertions: Mutex<Insertions>,
+    /// Bytes of those that have not ended.
+    bytes: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Insertions {
+    /// Oldest first.
+    groups: VecDeque<Insertion>,
+    /// Threads that sleep until an insertion ends.
+    sleepers: usize,
+}
+
+struct Insertion {
+    /// The group's last sequence number.
+    last: Seq,
+    has_ended: bool,
+}
+
+impl InFlight {
+    /// Begins to insert a group, which is not empty. The caller holds the log.
+    pub fn begin(&self, last: Seq, bytes: usize) {
+        self.bytes.fetch_add(bytes, Ordering::Relaxed);
+        lock(&self.insertions).groups.push_back(Insertion { last, has_ended: false });
+    }
+
+    /// Ends the insertion of a group, with the same arguments, and shows what can be shown.
+    pub fn end(&self, last: Seq, bytes: usize, shared: &Shared) {
+        let mut insertions = lock(&self.insertions);
+        let groups = &mut insertions.groups;
+        if let Some(group) = groups.iter_mut().find(|group| group.last == last) {
+            group.has_ended = true;
+        }
+        let mut newest = None;
+        while groups.front().is_some_and(|oldest| oldest.has_ended) {
+            newest = groups.pop_front().map(|group| group.last);
+        }
+        if let Some(newest) = newest {
+            shared.show(newest);
+        }
+        self.bytes.fetch_sub(bytes, Ordering::Release);
+        let sleepers = insertions.sleepers;
+        drop(insertions);
+        if sleepers > 0 {
+            shared.wake_waiters();
+        }
+    }
+
+    /// Bytes of the insertions that have not ended. The caller holds the log.
+    #[inline]
+    pub fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Acquire)
+    }
+
+    /// Waits until all insertions are visible. The caller holds the log, so none begins.
+    #[inline]
+    pub fn wait_for_all(&self, shared: &Shared) -> Result<()> {
+        if self.bytes() == 0 { Ok(()) } else { self.wait(shared, || self.bytes() == 0) }
+    }
+
+    /// Waits until a number is visible.
+    pub fn wait_for(&self, last: Seq, shared: &Shared) -> Result<()> {
+        self.wait(shared, || shared.visible() >= last)
+    }
+
+    #[cold]
+    fn wait(&self, shared: &Shared, done: impl Fn() -> bool) -> Result<()> {
+        for _ in 0..LOOKS {
+            if done() {
+                return Ok(());
+            }
+            pause();
+        }
+        lock(&self.insertions).sleepers += 1;
+        let mut control = shared.control.lock();
+        let waited = loop {
+            if done() {
+                break Ok(());
+            }
+            if let Err(error) = shared.check_writable() {
+                break Err(error);
+            }
+            control = shared.wait_for_progress(control);
+        };
+        drop(control);
+        lock(&self.insertions).sleepers -= 1;
+        waited
+    }
+}
