@@ -8,6 +8,8 @@ use crate::key::{EntryKind, Seq};
 #[derive(Default)]
 pub struct BlockBuilder {
     shape: Shape,
+    /// Of the block with that shape; 0 without entries.
+    bytes: usize,
     fingerprints: Vec<u8>,
     /// The part of each key that differs from the previous one. The length of the common prefix is known only
     /// after the last key, and whole keys could take far more memory than the block.
@@ -102,12 +104,21 @@ impl Shape {
     }
 }
 
+/// The shape of the block with one more entry, and its size: computed once, to decide whether the entry fits
+/// and to add it.
+pub struct Grown {
+    shape: Shape,
+    /// The size of the block, in bytes.
+    pub bytes: usize,
+}
+
 impl BlockBuilder {
-    /// The block's size in bytes if this entry were added. `shared` is the number of leading bytes that its
-    /// key shares with the previous one.
+    /// The block if this entry were added. `shared` is the number of leading bytes that its key shares with
+    /// the previous one.
     #[inline]
-    pub fn bytes_with(&self, key: &[u8], shared: usize, seq: Seq, kind: EntryKind, value: &[u8]) -> usize {
-        self.shape.with(shared, key.len(), seq, kind, value.len()).bytes()
+    pub fn grown(&self, key: &[u8], shared: usize, seq: Seq, kind: EntryKind, value: &[u8]) -> Grown {
+        let shape = self.shape.with(shared, key.len(), seq, kind, value.len());
+        Grown { shape, bytes: shape.bytes() }
     }
 
     /// Adds an entry with its key's [`fingerprint`](super::block_layout::fingerprint). Its key shares exactly
@@ -122,8 +133,32 @@ impl BlockBuilder {
         kind: EntryKind,
         value: &[u8],
     ) {
+        self.append_grown(
+            self.grown(key, shared, seq, kind, value),
+            key,
+            shared,
+            fingerprint,
+            seq,
+            kind,
+            value,
+        );
+    }
+
+    /// [`append`](Self::append) with what [`grown`](Self::grown) has returned for this entry.
+    #[inline]
+    #[expect(clippy::too_many_arguments, reason = "an entry, and what is known of it")]
+    pub fn append_grown(
+        &mut self,
+        grown: Grown,
+        key: &[u8],
+        shared: usize,
+        fingerprint: u8,
+        seq: Seq,
+        kind: EntryKind,
+        value: &[u8],
+    ) {
         let (bit, byte) = (self.shape.count % 8, self.shape.count / 8);
-        self.shape = self.shape.with(shared, key.len(), seq, kind, value.len());
+        (self.shape, self.bytes) = (grown.shape, grown.bytes);
         self.fingerprints.push(fingerprint);
         let shared = if self.keys.is_empty() { 0 } else { shared };
         self.rests.extend_from_slice(key.get(shared..).unwrap_or_default());
@@ -156,7 +191,7 @@ impl BlockBuilder {
 
     /// Size of the block so far, in bytes; 0 without entries.
     pub fn bytes(&self) -> usize {
-        if self.shape.count == 0 { 0 } else { self.shape.bytes() }
+        self.bytes
     }
 
     #[cfg(test)]
@@ -204,7 +239,7 @@ impl BlockBuilder {
 
     /// Drops the entries so far.
     pub fn clear(&mut self) {
-        self.shape = Shape::default();
+        (self.shape, self.bytes) = (Shape::default(), 0);
         self.fingerprints.clear();
         self.rests.clear();
         self.keys.clear();

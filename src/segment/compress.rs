@@ -107,6 +107,7 @@ pub struct Compressor {
 
 enum Method {
     None,
+    /// A small table is half as long to clear for each block. Blocks of 64 KiB turn it into a large one.
     Lz4(Box<lz4_flex::block::CompressTable>),
     #[cfg(feature = "zstd")]
     Zstd(zstd::bulk::Compressor<'static>),
@@ -118,7 +119,7 @@ impl Compressor {
         let method = match compression {
             Compression::None | Compression::Fsst => Method::None,
             Compression::Lz4 | Compression::Auto => {
-                Method::Lz4(Box::new(lz4_flex::block::CompressTable::large()))
+                Method::Lz4(Box::new(lz4_flex::block::CompressTable::small()))
             }
             #[cfg(feature = "zstd")]
             Compression::Zstd => Method::Zstd(
@@ -136,34 +137,39 @@ impl Compressor {
         let Compressor { packed, method } = self;
         let raw = &out[start..];
         let room = raw.len() - raw.len().div_ceil(8);
-        packed.clear();
-        packed.put_u32(raw.len() as u32);
-        let kind = match method {
+        let (kind, len) = match method {
             Method::None => return Compression::None,
             Method::Lz4(table) => {
-                packed.resize(4 + lz4_flex::block::get_maximum_output_size(raw.len()), 0);
+                grow(packed, 4 + lz4_flex::block::get_maximum_output_size(raw.len()));
                 match lz4_flex::block::compress_into_with_table(raw, &mut packed[4..], table) {
-                    Ok(len) => packed.truncate(4 + len),
+                    Ok(len) => (Compression::Lz4, 4 + len),
                     Err(_) => return Compression::None,
                 }
-                Compression::Lz4
             }
             #[cfg(feature = "zstd")]
             Method::Zstd(compressor) => {
-                packed.resize(4 + zstd::zstd_safe::compress_bound(raw.len()), 0);
+                grow(packed, 4 + zstd::zstd_safe::compress_bound(raw.len()));
                 match compressor.compress_to_buffer(raw, &mut packed[4..]) {
-                    Ok(len) => packed.truncate(4 + len),
+                    Ok(len) => (Compression::Zstd, 4 + len),
                     Err(_) => return Compression::None,
                 }
-                Compression::Zstd
             }
         };
-        if packed.len() > room {
+        if len > room {
             return Compression::None;
         }
+        let raw_len = raw.len() as u32;
         out.truncate(start);
-        out.extend_from_slice(packed);
+        out.put_u32(raw_len);
+        out.extend_from_slice(&packed[4..len]);
         kind
+    }
+}
+
+/// Makes a buffer at least this long. It keeps its length, so that it is not zeroed for each block.
+fn grow(buffer: &mut Vec<u8>, len: usize) {
+    if buffer.len() < len {
+        buffer.resize(len, 0);
     }
 }
 

@@ -173,7 +173,7 @@ impl Sample {
         let mut last_key: &[u8] = &[];
         for SampleEntry { key, fingerprint, seq, kind, value } in self.entries() {
             let (shared, value) = (common_prefix(last_key, key), stored(value));
-            if builder.entries() > 0 && builder.bytes_with(key, shared, seq, kind, &value) > block_bytes {
+            if builder.entries() > 0 && builder.grown(key, shared, seq, kind, &value).bytes > block_bytes {
                 end_block(&mut builder);
             }
             builder.append(key, shared, fingerprint, seq, kind, &value);

@@ -166,20 +166,20 @@ impl SegmentWriter {
     ) -> Result<()> {
         let mut coded = self.values.encode(&self.block, value);
         let mut stored = coded.as_deref().unwrap_or(value);
+        let mut grown = self.block.grown(key, shared, seq, kind, stored);
         let is_other = coded.is_some() != self.block.has_coded_values();
-        if self.block.entries() > 0
-            && (is_other || self.block.bytes_with(key, shared, seq, kind, stored) > self.limit)
-        {
+        if self.block.entries() > 0 && (is_other || grown.bytes > self.limit) {
             self.end_block(Some(key))?;
             if coded.is_none() {
                 coded = self.values.encode(&self.block, value);
                 stored = coded.as_deref().unwrap_or(value);
             }
+            grown = self.block.grown(key, shared, seq, kind, stored);
         }
         if self.block.entries() == 0 {
             self.block.set_coded_values(coded.is_some());
         }
-        self.block.append(key, shared, fingerprint, seq, kind, stored);
+        self.block.append_grown(grown, key, shared, fingerprint, seq, kind, stored);
         Ok(())
     }
 

@@ -19,7 +19,7 @@ fn build(model: &Model) -> Vec<u8> {
     let (mut builder, mut payload, mut before) = (BlockBuilder::default(), Vec::new(), Vec::new());
     for (key, entry) in model {
         let shared = common_prefix(&before, key);
-        let bytes = builder.bytes_with(key, shared, entry.seq, entry.kind, &entry.value);
+        let bytes = builder.grown(key, shared, entry.seq, entry.kind, &entry.value).bytes;
         builder.append(key, shared, hash(key) as u8, entry.seq, entry.kind, &entry.value);
         assert_eq!(builder.bytes(), bytes);
         before.clone_from(key);
