@@ -222,7 +222,11 @@ impl MemtableCursor {
 }
 
 fn copy(item: &MemKey) -> MemItem {
-    let [high, low] = item.prefix;
-    let front = u128::from(high) << 64 | u128::from(low);
-    MemItem { front, key_len: item.key_len, seq: item.seq, kind: item.kind, data: item.data.clone() }
+    MemItem {
+        front: item.prefix,
+        key_len: item.key_len,
+        seq: item.seq,
+        kind: item.kind,
+        data: item.data.clone(),
+    }
 }

@@ -107,7 +107,6 @@ pub struct Compressor {
 
 enum Method {
     None,
-    /// A small table is half as long to clear for each block. Blocks of 64 KiB turn it into a large one.
     Lz4(Box<lz4_flex::block::CompressTable>),
     #[cfg(feature = "zstd")]
     Zstd(zstd::bulk::Compressor<'static>),
@@ -119,7 +118,7 @@ impl Compressor {
         let method = match compression {
             Compression::None | Compression::Fsst => Method::None,
             Compression::Lz4 | Compression::Auto => {
-                Method::Lz4(Box::new(lz4_flex::block::CompressTable::small()))
+                Method::Lz4(Box::new(lz4_flex::block::CompressTable::large()))
             }
             #[cfg(feature = "zstd")]
             Compression::Zstd => Method::Zstd(

@@ -6,8 +6,9 @@
 //!    the oldest one shows it, and all after it that have ended.
 //! 3. A write returns once it is visible, so its writer reads it, and a later one is newer.
 //!
-//! Whoever replaces the memtable or looks for keys in it holds the log, and first [waits](InFlight::wait_for_all)
-//! for all insertions. If one panics, nothing after it becomes visible, and the store is read-only.
+//! Whoever replaces the memtable or looks for keys in it holds the log, and first waits for all insertions
+//! ([`wait_for_all`](InFlight::wait_for_all)). If one panics, nothing after it becomes visible, and the store
+//! is read-only.
 
 use crate::engine::shared::Shared;
 use crate::error::Result;
@@ -117,5 +118,67 @@ impl InFlight {
         drop(control);
         lock(&self.insertions).sleepers -= 1;
         waited
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use crate::error::Error;
+    use crate::support::fast_dir;
+    use std::time::Duration;
+
+    #[test]
+    fn groups_become_visible_in_the_order_of_the_log() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        let (shared, in_flight) = (&db.engine().shared, InFlight::default());
+        let before = shared.visible();
+        in_flight.begin(before + 1, 10);
+        in_flight.begin(before + 3, 20);
+        in_flight.begin(before + 4, 30);
+        in_flight.end(before + 3, 20, shared);
+        assert_eq!((shared.visible(), in_flight.bytes()), (before, 40), "the oldest is not there yet");
+        in_flight.end(before + 1, 10, shared);
+        assert_eq!((shared.visible(), in_flight.bytes()), (before + 3, 30));
+        in_flight.wait_for(before + 3, shared).unwrap();
+        in_flight.end(before + 4, 30, shared);
+        assert_eq!(shared.visible(), before + 4);
+        in_flight.wait_for_all(shared).unwrap();
+    }
+
+    #[test]
+    fn i4_a_flush_waits_for_groups_that_are_not_in_the_memtable_yet() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        db.put("a", "1").unwrap();
+        let (shared, in_flight) = (&db.engine().shared, &db.engine().writer.in_flight);
+        let last = shared.visible();
+        in_flight.begin(last, 10);
+        std::thread::scope(|scope| {
+            let flush = scope.spawn(|| db.flush());
+            std::thread::sleep(Duration::from_millis(50));
+            assert!(!flush.is_finished() && shared.live().max_seq() == 0);
+            in_flight.end(last, 10, shared);
+            flush.join().unwrap().unwrap();
+        });
+        assert_eq!(shared.live().max_seq(), last);
+    }
+
+    #[test]
+    fn i5_who_waits_for_a_group_that_is_never_inserted_gets_an_error() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        let (shared, in_flight) = (&db.engine().shared, InFlight::default());
+        let next = shared.visible() + 1;
+        in_flight.begin(next, 10);
+        std::thread::scope(|scope| {
+            let wait = scope.spawn(|| in_flight.wait_for(next, shared));
+            std::thread::sleep(Duration::from_millis(20));
+            shared.stop_writing("a thread panicked".into());
+            assert!(matches!(wait.join().unwrap(), Err(Error::Poisoned { .. })));
+        });
+        assert_eq!(shared.visible(), next - 1);
     }
 }
