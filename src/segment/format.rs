@@ -15,7 +15,8 @@
 //!               fingerprint u8*count  bytes*prefix  (key end)*count  (value end)*count  seq*count
 //!               tombstone bits  suffix*count  value*count
 //! value      := bytes, or in a block of type 3 code*
-//! code       := number of a symbol u8, or 255 and a byte
+//! code       := number of a symbol u8  |  255 u8  byte  |  254 u8  length u8  byte*length
+//!             | 253 u8  length u8
 //! symbols    := mark u64  table
 //! table      := count u8  length u8*count  symbol*count       a symbol: 1 to 8 bytes
 //!
@@ -61,11 +62,12 @@
 //! block exactly. A data block is valid exactly when the writer would produce the same bytes for its entries;
 //! `verify` checks that.
 //!
-//! In a block of type 3, values are coded with the segment's symbols: each code stands for its symbol, and
-//! 255 for the byte after it. The high bit of `value width` is then set, and `values` and the ends are those
+//! In a block of type 3, values are coded with the segment's symbols: each code stands for its symbol,
+//! 255 for the byte after it, 254 for a run of bytes, and
+//! 253 for a run of zeros. The high bit of `value width` is then set, and `values` and the ends are those
 //! of the codes. A search decodes only the value that it finds. Other blocks of the segment, whose values
 //! would not shrink, are of type 0. Invalid: the bit without the type or the type without the bit, a code
-//! without a symbol, a value over 64 MiB.
+//! without a symbol, an empty run, a value over 64 MiB.
 //!
 //! **symbols.** The strings that are frequent in the values (`symbols.rs`). The properties repeat the table,
 //! so that a file that has lost its end can still be salvaged. `mark` is 2⁶⁴ - 3, which no index has as its
@@ -127,8 +129,8 @@ pub(super) const DATA_STORED_MAX: usize = DATA_BYTES_MAX + TRAILER_BYTES + 2 + u
 const PROPERTIES_STORED_MAX: usize = Facts::BYTES_MAX + SYMBOLS_BYTES_MAX + 256;
 /// The longest symbol, in bytes.
 pub(super) const SYMBOL_BYTES: usize = 8;
-/// The most symbols of a table: each has a code of one byte, and one code is for other bytes.
-pub(super) const SYMBOLS_MAX: usize = 255;
+/// The most symbols of a table: each has a code of one byte, and three codes are for other bytes.
+pub(super) const SYMBOLS_MAX: usize = 253;
 /// The longest symbol table.
 pub(super) const SYMBOLS_BYTES_MAX: usize = 1 + SYMBOLS_MAX * (1 + SYMBOL_BYTES);
 /// Size of the footer.

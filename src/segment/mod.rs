@@ -32,6 +32,7 @@ mod read_ahead;
 mod reader;
 mod salvage;
 mod summary;
+mod symbol_encoder;
 mod symbols;
 mod value_coder;
 mod verify;

@@ -8,7 +8,8 @@
 use super::block_builder::BlockBuilder;
 use super::compress::Compressor;
 use super::format::Compression;
-use super::symbols::{SymbolEncoder, Symbols};
+use super::symbol_encoder::SymbolEncoder;
+use super::symbols::Symbols;
 use crate::key::{EntryKind, Seq, common_prefix};
 use std::ops::Range;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub enum ValueCoder {
     /// Entries wait.
     Sampling(Sample),
     /// Values are coded.
-    On(Box<SymbolEncoder>, Arc<Symbols>),
+    On(Box<SymbolEncoder>),
 }
 
 /// Entries that wait for the symbol table.
@@ -103,10 +104,7 @@ impl ValueCoder {
         } else {
             let values = sample.entries().map(|entry| entry.value).filter(|value| !value.is_empty());
             let encoder = SymbolEncoder::train(&values.collect()).filter(|encoder| sample.favours(encoder));
-            let on = encoder.and_then(|encoder| encoder.symbols().map(|symbols| (encoder, symbols)));
-            on.map_or(ValueCoder::Off, |(encoder, symbols)| {
-                ValueCoder::On(Box::new(encoder), Arc::new(symbols))
-            })
+            encoder.map_or(ValueCoder::Off, |encoder| ValueCoder::On(Box::new(encoder)))
         };
         Some(sample)
     }
@@ -114,14 +112,14 @@ impl ValueCoder {
     /// The symbol table, if values are coded.
     pub fn symbols(&self) -> Option<&Arc<Symbols>> {
         match self {
-            ValueCoder::On(_, symbols) => Some(symbols),
+            ValueCoder::On(encoder) => Some(encoder.symbols()),
             ValueCoder::Off | ValueCoder::Sampling(_) => None,
         }
     }
 
     /// The codes of a value for the current block; `None` if the value should be stored as it is.
     pub fn encode(&self, block: &BlockBuilder, value: &[u8]) -> Option<Vec<u8>> {
-        let ValueCoder::On(encoder, _) = self else { return None };
+        let ValueCoder::On(encoder) = self else { return None };
         let is_plain = block.entries() > 0 && !block.has_coded_values();
         let coded = if is_plain { return None } else { encoder.encode(value) };
         let excess = (value.len() / 8 + EXCESS_BYTES).min(EXCESS_BYTES_MAX);
