@@ -10,6 +10,9 @@ const RUN_BYTES: usize = 2;
 /// A run ends where its bytes would take this much less as symbols.
 const LOSS_MAX: isize = 4;
 
+/// Fewer zeros are coded one by one.
+const ZEROS_MIN: usize = 4;
+
 /// Codes values.
 pub struct SymbolEncoder {
     compressor: fsst::Compressor,
@@ -110,13 +113,17 @@ impl SymbolEncoder {
     }
 }
 
-/// The first long run of zeros: one that fills a word of eight bytes.
+/// The first run of at least [`ZEROS_MIN`] zeros.
 fn zeros_in(bytes: &[u8]) -> Option<Range<usize>> {
-    let (words, _) = bytes.as_chunks::<8>();
-    let within = 8 * words.iter().position(|word| *word == [0; 8])?;
-    let before = bytes.get(..within)?.iter().rev().take_while(|byte| **byte == 0).count();
-    let after = bytes.get(within..)?.iter().take_while(|byte| **byte == 0).count();
-    Some(within - before..within + after)
+    let mut start = 0;
+    loop {
+        start += bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
+        let zeros = bytes.get(start..)?.iter().take_while(|byte| **byte == 0).count();
+        if zeros >= ZEROS_MIN {
+            return Some(start..start + zeros);
+        }
+        start += zeros;
+    }
 }
 
 #[cfg(test)]
