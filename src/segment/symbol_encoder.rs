@@ -2,7 +2,6 @@
 
 use super::format::SYMBOLS_MAX;
 use super::symbols::{ESCAPE, RUN, Symbols, ZEROS};
-use std::ops::Range;
 use std::sync::Arc;
 
 /// A run is written if it saves more than its code and its length.
@@ -43,87 +42,89 @@ impl SymbolEncoder {
         &self.symbols
     }
 
-    /// The codes of a value.
-    pub fn encode(&self, value: &[u8]) -> Vec<u8> {
-        let Some(mut zeros) = zeros_in(value) else { return self.encode_part(value) };
-        let (mut out, mut rest) = (Vec::new(), value);
-        loop {
-            out.extend(self.encode_part(rest.get(..zeros.start).unwrap_or_default()));
-            for len in zeros.clone().step_by(usize::from(u8::MAX)).map(|from| zeros.end - from) {
-                out.extend([ZEROS, u8::try_from(len).unwrap_or(u8::MAX)]);
-            }
-            rest = rest.get(zeros.end..).unwrap_or_default();
-            match zeros_in(rest) {
-                Some(next) => zeros = next,
-                None => break,
-            }
+    /// Replaces the contents of `out` with the codes of a value.
+    pub fn encode_into(&self, value: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        let codes = self.compressor.compress(value);
+        if !codes.contains(&ESCAPE) && !value.contains(&0) {
+            out.extend_from_slice(&codes);
+            return;
         }
-        out.extend(self.encode_part(rest));
-        out
-    }
-
-    fn encode_part(&self, part: &[u8]) -> Vec<u8> {
-        let codes = self.compressor.compress(part);
-        if codes.contains(&ESCAPE) { self.with_runs(&codes, part) } else { codes }
-    }
-
-    /// The codes of a value with runs in place of codes that take more space.
-    fn with_runs(&self, codes: &[u8], value: &[u8]) -> Vec<u8> {
-        let (mut out, mut at, mut read) = (Vec::with_capacity(codes.len()), 0, 0);
+        let (mut at, mut read) = (0, 0);
         while let Some(&code) = codes.get(at) {
-            let (end, run) = if code == ESCAPE { self.run_at(codes, at) } else { (at, 0) };
-            if run > 0 {
-                out.extend([RUN, run as u8]);
-                out.extend_from_slice(value.get(read..read + run).unwrap_or_default());
-                (at, read) = (end, read + run);
-            } else {
-                let (len, bytes) = self.step(code);
-                out.extend_from_slice(codes.get(at..at + len).unwrap_or_default());
-                (at, read) = (at + len, read + bytes);
+            let zeros = self.zeros_at(&codes, at, value, read);
+            if zeros.bytes >= ZEROS_MIN {
+                out.extend([ZEROS, zeros.bytes as u8]);
+                (at, read) = (at + zeros.codes, read + zeros.bytes);
+                continue;
             }
+            let run = if code == ESCAPE { self.run_at(&codes, at) } else { Span::default() };
+            if run.bytes > 0 {
+                out.extend([RUN, run.bytes as u8]);
+                out.extend_from_slice(value.get(read..read + run.bytes).unwrap_or_default());
+                (at, read) = (at + run.codes, read + run.bytes);
+                continue;
+            }
+            let step = self.step(code);
+            out.extend_from_slice(codes.get(at..at + step.codes).unwrap_or_default());
+            (at, read) = (at + step.codes, read + step.bytes);
         }
-        out
     }
 
-    /// Where the run that starts with the escape at `at` should end: after which codes, and after how many
-    /// bytes. `at` and 0 if there should be none.
-    fn run_at(&self, codes: &[u8], at: usize) -> (usize, usize) {
-        let mut best = (at, 0);
-        let (mut end, mut bytes, mut saved, mut saved_most) = (at, 0, 0, 0);
-        while let Some(&code) = codes.get(end) {
-            let (len, more) = self.step(code);
-            (end, bytes) = (end + len, bytes + more);
-            saved += len as isize - more as isize;
-            if bytes > usize::from(u8::MAX) || saved < saved_most - LOSS_MAX {
+    /// The codes from `at` on that stand for zeros only, which the value has from `read` on.
+    #[inline]
+    fn zeros_at(&self, codes: &[u8], at: usize, value: &[u8], read: usize) -> Span {
+        let mut span = Span::default();
+        let rest = value.get(read..).unwrap_or_default();
+        let zeros = rest.iter().take(usize::from(u8::MAX)).take_while(|byte| **byte == 0).count();
+        while let Some(&code) = codes.get(at + span.codes) {
+            let step = self.step(code);
+            if span.bytes + step.bytes > zeros {
+                break;
+            }
+            span = Span { codes: span.codes + step.codes, bytes: span.bytes + step.bytes };
+        }
+        span
+    }
+
+    /// The codes that a run in their place should replace, from the escape at `at` on; none if that saves
+    /// nothing.
+    fn run_at(&self, codes: &[u8], at: usize) -> Span {
+        let (mut best, mut span) = (Span::default(), Span::default());
+        let (mut saved, mut saved_most) = (0, 0);
+        while let Some(&code) = codes.get(at + span.codes) {
+            let step = self.step(code);
+            span = Span { codes: span.codes + step.codes, bytes: span.bytes + step.bytes };
+            saved += step.codes as isize - step.bytes as isize;
+            if span.bytes > usize::from(u8::MAX) || saved < saved_most - LOSS_MAX {
                 break;
             }
             if saved > saved_most {
                 saved_most = saved;
                 if saved > RUN_BYTES as isize {
-                    best = (end, bytes);
+                    best = span;
                 }
             }
         }
         best
     }
 
-    /// The length of a code with the byte that it escapes, and of what it stands for.
-    fn step(&self, code: u8) -> (usize, usize) {
-        if code == ESCAPE { (2, 1) } else { (1, self.symbols.len_of(code).max(1)) }
+    /// A code with the byte that it escapes, and what it stands for.
+    #[inline]
+    fn step(&self, code: u8) -> Span {
+        if code == ESCAPE {
+            Span { codes: 2, bytes: 1 }
+        } else {
+            Span { codes: 1, bytes: self.symbols.len_of(code).max(1) }
+        }
     }
 }
 
-/// The first run of at least [`ZEROS_MIN`] zeros.
-fn zeros_in(bytes: &[u8]) -> Option<Range<usize>> {
-    let mut start = 0;
-    loop {
-        start += bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
-        let zeros = bytes.get(start..)?.iter().take_while(|byte| **byte == 0).count();
-        if zeros >= ZEROS_MIN {
-            return Some(start..start + zeros);
-        }
-        start += zeros;
-    }
+/// A part of a value: the length of its codes, and its own.
+#[derive(Clone, Copy, Default)]
+struct Span {
+    codes: usize,
+    bytes: usize,
 }
 
 #[cfg(test)]
@@ -134,6 +135,12 @@ mod tests {
 
     fn decoded(symbols: &Symbols, coded: &[u8]) -> Option<Vec<u8>> {
         symbols.decode(coded, <[u8]>::to_vec)
+    }
+
+    fn encoded(encoder: &SymbolEncoder, value: &[u8]) -> Vec<u8> {
+        let mut codes = b"leftovers".to_vec();
+        encoder.encode_into(value, &mut codes);
+        codes
     }
 
     fn trained(sample: &[Vec<u8>]) -> Option<SymbolEncoder> {
@@ -152,7 +159,7 @@ mod tests {
             let zeros = |noise: &[u8]| vec![0; noise.first().copied().unwrap_or(0) as usize * 3];
             let mixed = sample.iter().zip(&noise).map(|(text, noise)| [&text[..], noise, &zeros(noise), text].concat());
             for value in sample.iter().cloned().chain(noise.iter().cloned()).chain(mixed) {
-                let codes = encoder.encode(&value);
+                let codes = encoded(&encoder, &value);
                 prop_assert_eq!(decoded(symbols, &codes).unwrap(), value);
             }
         }
@@ -168,7 +175,7 @@ mod tests {
         let value = |n: u64| [b"a frequent text, ".to_vec(), noise(n), vec![0; 50]].concat();
         let sample: Vec<_> = (0..600).map(value).collect();
         let encoder = trained(&sample).unwrap();
-        let sum: usize = (600..700).map(|n| encoder.encode(&value(n)).len()).sum();
+        let sum: usize = (600..700).map(|n| encoded(&encoder, &value(n)).len()).sum();
         assert!(sum < 100 * 65, "{sum} bytes for 100 values with 40 bytes of noise each");
     }
 }

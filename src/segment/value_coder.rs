@@ -117,13 +117,17 @@ impl ValueCoder {
         }
     }
 
-    /// The codes of a value for the current block; `None` if the value should be stored as it is.
-    pub fn encode(&self, block: &BlockBuilder, value: &[u8]) -> Option<Vec<u8>> {
-        let ValueCoder::On(encoder) = self else { return None };
+    /// Writes the codes of a value for the current block to `out`. `false` if the value should be stored as
+    /// it is.
+    pub fn encode_into(&self, block: &BlockBuilder, value: &[u8], out: &mut Vec<u8>) -> bool {
+        let ValueCoder::On(encoder) = self else { return false };
         let is_plain = block.entries() > 0 && !block.has_coded_values();
-        let coded = if is_plain { return None } else { encoder.encode(value) };
+        if is_plain {
+            return false;
+        }
+        encoder.encode_into(value, out);
         let excess = (value.len() / 8 + EXCESS_BYTES).min(EXCESS_BYTES_MAX);
-        (coded.len() <= value.len() + excess).then_some(coded)
+        out.len() <= value.len() + excess
     }
 }
 
@@ -147,8 +151,9 @@ impl Sample {
     fn favours(&self, encoder: &SymbolEncoder) -> bool {
         let Some(block_bytes) = self.lz4_block_bytes else { return true };
         let Ok(mut lz4) = Compressor::new(Compression::Lz4) else { return true };
-        let coded = self.stored_bytes(block_bytes, |value| encoder.encode(value), |_| {});
-        let compressed = self.stored_bytes(block_bytes, <[u8]>::to_vec, |block| {
+        let coded = self.stored_bytes(block_bytes, |value, out| encoder.encode_into(value, out), |_| {});
+        let plain = |value: &[u8], out: &mut Vec<u8>| value.clone_into(out);
+        let compressed = self.stored_bytes(block_bytes, plain, |block| {
             lz4.pack(block, 0);
         });
         coded <= compressed
@@ -158,7 +163,7 @@ impl Sample {
     fn stored_bytes(
         &self,
         block_bytes: usize,
-        stored: impl Fn(&[u8]) -> Vec<u8>,
+        store: impl Fn(&[u8], &mut Vec<u8>),
         mut pack: impl FnMut(&mut Vec<u8>),
     ) -> usize {
         let (mut builder, mut block, mut total) = (BlockBuilder::default(), Vec::new(), 0);
@@ -168,13 +173,14 @@ impl Sample {
             pack(&mut block);
             total += block.len();
         };
-        let mut last_key: &[u8] = &[];
+        let (mut last_key, mut stored): (&[u8], _) = (&[], Vec::new());
         for SampleEntry { key, fingerprint, seq, kind, value } in self.entries() {
-            let (shared, value) = (common_prefix(last_key, key), stored(value));
-            if builder.entries() > 0 && builder.grown(key, shared, seq, kind, &value).bytes > block_bytes {
+            store(value, &mut stored);
+            let shared = common_prefix(last_key, key);
+            if builder.entries() > 0 && builder.grown(key, shared, seq, kind, &stored).bytes > block_bytes {
                 end_block(&mut builder);
             }
-            builder.append(key, shared, fingerprint, seq, kind, &value);
+            builder.append(key, shared, fingerprint, seq, kind, &stored);
             last_key = key;
         }
         end_block(&mut builder);

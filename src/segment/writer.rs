@@ -78,6 +78,8 @@ pub struct SegmentWriter {
     block: BlockBuilder,
     compressor: Compressor,
     values: ValueCoder,
+    /// The codes of the last value.
+    codes: Vec<u8>,
     packing: Packing,
     /// Size at which the current block ends.
     limit: usize,
@@ -119,6 +121,7 @@ impl SegmentWriter {
             block: BlockBuilder::default(),
             compressor,
             values,
+            codes: Vec::new(),
             limit: packing.limit(0),
             packing,
             last_key: Vec::new(),
@@ -164,22 +167,24 @@ impl SegmentWriter {
         kind: EntryKind,
         value: &[u8],
     ) -> Result<()> {
-        let mut coded = self.values.encode(&self.block, value);
-        let mut stored = coded.as_deref().unwrap_or(value);
+        let mut codes = std::mem::take(&mut self.codes);
+        let mut is_coded = self.values.encode_into(&self.block, value, &mut codes);
+        let mut stored = if is_coded { &codes[..] } else { value };
         let mut grown = self.block.grown(key, shared, seq, kind, stored);
-        let is_other = coded.is_some() != self.block.has_coded_values();
+        let is_other = is_coded != self.block.has_coded_values();
         if self.block.entries() > 0 && (is_other || grown.bytes > self.limit) {
             self.end_block(Some(key))?;
-            if coded.is_none() {
-                coded = self.values.encode(&self.block, value);
-                stored = coded.as_deref().unwrap_or(value);
+            if !is_coded {
+                is_coded = self.values.encode_into(&self.block, value, &mut codes);
+                stored = if is_coded { &codes[..] } else { value };
             }
             grown = self.block.grown(key, shared, seq, kind, stored);
         }
         if self.block.entries() == 0 {
-            self.block.set_coded_values(coded.is_some());
+            self.block.set_coded_values(is_coded);
         }
         self.block.append_grown(grown, key, shared, fingerprint, seq, kind, stored);
+        self.codes = codes;
         Ok(())
     }
 
