@@ -75,8 +75,8 @@
 //! in each process after the fork: once for writing, elsewhere with [`Options::follow`]. A daemon opens the
 //! store after it forks, or drops all handles and reopens it once its parent has ended.
 //!
-//! Sidecars are mapped by default. As with every mapped file, SIGBUS kills the process if a sidecar is
-//! truncated while the store is open, or if the disk fails to read its pages. [`Residency`] and
+//! Sidecars, and segments whose blocks are not compressed as a whole, are mapped by default. As with every
+//! mapped file, SIGBUS kills the process if one is truncated while the store is open, or if the disk fails to read its pages. [`Residency`] and
 //! [`fs::catch_sigbus`] describe how to avoid that.
 
 pub mod error;

@@ -104,7 +104,8 @@ impl Options {
         Self::default()
     }
 
-    /// Size of the cache of decoded blocks, in bytes. Default 256 MiB. Up to a quarter of it holds parts of
+    /// Size of the cache of decompressed blocks, in bytes. Default 256 MiB. Blocks that are read in place are
+    /// not in it: the system's page cache holds them. Up to a quarter of it holds parts of
     /// the indexes. Up to another quarter holds the range tombstones of segments, which may always take 1
     /// MiB, or as much as one segment's. 0 turns it off: then parts of the indexes take up to 64 MiB, so that
     /// a found key reads one block, and no other block is kept. In addition, a reading thread keeps the
@@ -134,7 +135,8 @@ impl Options {
         self
     }
 
-    /// Compression of data blocks. Default [`Compression::Auto`].
+    /// Compression of segments written from now on. Default [`Compression::Auto`]. If the store fits in
+    /// memory, [`Compression::None`] reads and writes fastest, and takes the most space.
     pub fn compression(mut self, compression: Compression) -> Self {
         self.compression = compression;
         self
@@ -181,7 +183,7 @@ impl Options {
         self
     }
 
-    /// How filters are kept in memory. Default [`Residency::Mapped`].
+    /// How filters, and blocks that are read in place, are kept in memory. Default [`Residency::Mapped`].
     pub fn residency(mut self, residency: Residency) -> Self {
         self.residency = residency;
         self

@@ -17,17 +17,21 @@ use std::fmt;
 use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
-/// How the lines of sidecars are kept in memory.
+/// How the lines of sidecars are kept in memory, and the blocks of segments that can be read in place: those
+/// of [`Compression::None`](crate::Compression::None) and [`Fsst`](crate::Compression::Fsst).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Residency {
     /// In the page cache, through a map of the file. The kernel may evict pages and read them again.
+    ///
+    /// A block of a segment is compared with its checksum on its first use, and read from the map from then
+    /// on. At most [`max_open_files`](crate::Options::max_open_files) segments are mapped.
     ///
     /// Filters answer as soon as the store is open. A lookup verifies what it touches, 4 KiB at a time, and a
     /// background thread verifies the rest. **As with every mapped file, touching a missing page raises
     /// SIGBUS, which kills the process by default.** That happens if somebody truncates a `.filter` file of
     /// an open store (this crate never does), or if the disk fails to read the page. To avoid it, use
     /// [`Pinned`](Self::Pinned), or call [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then
-    /// answers "maybe" and is rebuilt. Only `Pinned` protects against truncation within a page: that raises
+    /// answers "maybe" and is rebuilt, and reads of an affected segment return errors. Only `Pinned` protects against truncation within a page: that raises
     /// no signal.
     #[default]
     Mapped,
@@ -35,7 +39,8 @@ pub enum Residency {
     /// the filters have bytes.
     ///
     /// A background thread reads the copy with ordinary reads after opening. Until it is complete and
-    /// verified, the filter answers "maybe". No file is mapped, so a truncated or unreadable file is an error
+    /// verified, the filter answers "maybe". Blocks of segments are read into the block cache, as compressed
+    /// ones are. No file is mapped, so a truncated or unreadable file is an error
     /// that is counted and logged, never a SIGBUS.
     Pinned,
 }
