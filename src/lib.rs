@@ -76,8 +76,8 @@
 //! store after it forks, or drops all handles and reopens it once its parent has ended.
 //!
 //! Sidecars, and segments whose blocks are not compressed as a whole, are mapped by default. As with every
-//! mapped file, SIGBUS kills the process if one is truncated while the store is open, or if the disk fails to read its pages. [`Residency`] and
-//! [`fs::catch_sigbus`] describe how to avoid that.
+//! mapped file, SIGBUS kills the process if one is truncated while the store is open, or if the disk fails to
+//! read its pages. [`Residency`] and [`fs::catch_sigbus`] describe how to avoid that.
 
 pub mod error;
 pub mod fs;

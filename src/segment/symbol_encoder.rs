@@ -2,6 +2,7 @@
 
 use super::format::SYMBOLS_MAX;
 use super::symbols::{ESCAPE, RUN, Symbols, ZEROS};
+use std::ops::Range;
 use std::sync::Arc;
 
 /// A run is written if it saves more than its code and its length.
@@ -12,15 +13,34 @@ const LOSS_MAX: isize = 4;
 /// Fewer zeros are coded one by one.
 const ZEROS_MIN: usize = 4;
 
+/// Symbols must save a sixteenth of what runs alone take: they cost many times as much to find.
+const SYMBOLS_SHARE_MIN: usize = 16;
+
 /// Codes values.
 pub struct SymbolEncoder {
-    compressor: fsst::Compressor,
+    /// `None` if values are coded as runs only.
+    compressor: Option<fsst::Compressor>,
     symbols: Arc<Symbols>,
 }
 
 impl SymbolEncoder {
-    /// Chooses symbols for values like these. `None` if no symbol would help.
+    /// Chooses the codes for values like these: symbols, or runs alone if symbols would save little. `None`
+    /// if a symbol table cannot be made.
     pub fn train(sample: &Vec<&[u8]>) -> Option<Self> {
+        let runs = SymbolEncoder { compressor: None, symbols: Arc::new(Symbols::parse(&[0])?) };
+        let symbols = SymbolEncoder::with_symbols(sample)?;
+        let [of_runs, of_symbols] = [&runs, &symbols].map(|encoder| {
+            let mut codes = Vec::new();
+            let lens = sample.iter().map(|value| {
+                encoder.encode_into(value, &mut codes);
+                codes.len()
+            });
+            lens.sum::<usize>()
+        });
+        Some(if of_symbols + of_runs / SYMBOLS_SHARE_MIN > of_runs { runs } else { symbols })
+    }
+
+    fn with_symbols(sample: &Vec<&[u8]>) -> Option<Self> {
         let mut compressor = fsst::Compressor::train(sample);
         if compressor.n_symbols() > SYMBOLS_MAX {
             let symbols = compressor.symbol_table().get(..SYMBOLS_MAX)?;
@@ -34,7 +54,7 @@ impl SymbolEncoder {
             table.extend_from_slice(symbol.to_u64().to_le_bytes().get(..len.into())?);
         }
         let symbols = Arc::new(Symbols::parse(&table)?);
-        Some(SymbolEncoder { compressor, symbols })
+        Some(SymbolEncoder { compressor: Some(compressor), symbols })
     }
 
     /// The table.
@@ -45,7 +65,8 @@ impl SymbolEncoder {
     /// Replaces the contents of `out` with the codes of a value.
     pub fn encode_into(&self, value: &[u8], out: &mut Vec<u8>) {
         out.clear();
-        let codes = self.compressor.compress(value);
+        let Some(compressor) = &self.compressor else { return encode_runs(value, out) };
+        let codes = compressor.compress(value);
         if !codes.contains(&ESCAPE) && !value.contains(&0) {
             out.extend_from_slice(&codes);
             return;
@@ -120,6 +141,35 @@ impl SymbolEncoder {
     }
 }
 
+/// Appends the codes of a value without symbols.
+fn encode_runs(value: &[u8], out: &mut Vec<u8>) {
+    let mut rest = value;
+    while !rest.is_empty() {
+        let zeros = zeros_in(rest).unwrap_or(rest.len()..rest.len());
+        for run in rest.get(..zeros.start).unwrap_or_default().chunks(u8::MAX.into()) {
+            out.extend([RUN, run.len() as u8]);
+            out.extend_from_slice(run);
+        }
+        for from in zeros.clone().step_by(u8::MAX.into()) {
+            out.extend([ZEROS, u8::try_from(zeros.end - from).unwrap_or(u8::MAX)]);
+        }
+        rest = rest.get(zeros.end..).unwrap_or_default();
+    }
+}
+
+/// The first run of at least [`ZEROS_MIN`] zeros.
+fn zeros_in(bytes: &[u8]) -> Option<Range<usize>> {
+    let mut start = 0;
+    loop {
+        start += bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
+        let zeros = bytes.get(start..)?.iter().take_while(|byte| **byte == 0).count();
+        if zeros >= ZEROS_MIN {
+            return Some(start..start + zeros);
+        }
+        start += zeros;
+    }
+}
+
 /// A part of a value: the length of its codes, and its own.
 #[derive(Clone, Copy, Default)]
 struct Span {
@@ -153,14 +203,17 @@ mod tests {
             sample in vec(prop_oneof!["[a-d]{0,40}", "(song|album|title)[0-9]{0,4}"].prop_map(String::into_bytes), 1..60),
             noise in vec(vec(any::<u8>(), 0..600), 0..20),
         ) {
-            let Some(encoder) = trained(&sample) else { return Ok(()) };
+            let refs: Vec<&[u8]> = sample.iter().map(Vec::as_slice).collect();
+            let encoders = [trained(&sample), SymbolEncoder::with_symbols(&refs)].into_iter().flatten();
+            for encoder in encoders {
             let symbols = encoder.symbols();
             prop_assert_eq!(&Symbols::parse(symbols.encoded()).unwrap(), &**symbols);
             let zeros = |noise: &[u8]| vec![0; noise.first().copied().unwrap_or(0) as usize * 3];
             let mixed = sample.iter().zip(&noise).map(|(text, noise)| [&text[..], noise, &zeros(noise), text].concat());
-            for value in sample.iter().cloned().chain(noise.iter().cloned()).chain(mixed) {
+            for value in sample.iter().cloned().chain(noise.iter().cloned()).chain(mixed).chain([Vec::new(), vec![0; 1000]]) {
                 let codes = encoded(&encoder, &value);
                 prop_assert_eq!(decoded(symbols, &codes).unwrap(), value);
+            }
             }
         }
     }

@@ -31,8 +31,8 @@ pub enum Residency {
     /// SIGBUS, which kills the process by default.** That happens if somebody truncates a `.filter` file of
     /// an open store (this crate never does), or if the disk fails to read the page. To avoid it, use
     /// [`Pinned`](Self::Pinned), or call [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then
-    /// answers "maybe" and is rebuilt, and reads of an affected segment return errors. Only `Pinned` protects against truncation within a page: that raises
-    /// no signal.
+    /// answers "maybe" and is rebuilt, and reads of an affected segment return errors. Only `Pinned` protects
+    /// against truncation within a page: that raises no signal.
     #[default]
     Mapped,
     /// In anonymous memory, on huge pages if the kernel has them, and never evicted. Takes as much memory as
