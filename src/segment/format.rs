@@ -71,8 +71,8 @@
 //!
 //! **symbols.** The strings that are frequent in the values (`symbols.rs`). The properties repeat the table,
 //! so that a file that has lost its end can still be salvaged. `mark` is 2⁶⁴ - 3, which no index has as its
-//! base. Without symbols, values are coded as runs. Invalid: an empty or longer symbol, a table that differs
-//! from the properties', or symbols in a segment of another compression than "fsst".
+//! base. Invalid: no symbols, an empty or longer symbol, a table that differs from the properties', or
+//! symbols in a segment of another compression than "fsst".
 //!
 //! **index.** Each separator stands for one block. It is at least the block's last key and less than the
 //! first key of the next block. The first block starts at `base`, each other block where the previous one

@@ -10,6 +10,9 @@ const RUN_BYTES: usize = 2;
 /// A run ends where its bytes would take this much less as symbols.
 const LOSS_MAX: isize = 4;
 
+/// Fewer bytes are coded one by one, where symbols save little: that takes less space, and more time to
+/// decode.
+const RUN_MIN: usize = 32;
 /// Fewer zeros are coded one by one.
 const ZEROS_MIN: usize = 4;
 
@@ -18,16 +21,16 @@ const SYMBOLS_SHARE_MIN: usize = 16;
 
 /// Codes values.
 pub struct SymbolEncoder {
-    /// `None` if values are coded as runs only.
+    /// `None` if values are coded as runs and single bytes.
     compressor: Option<fsst::Compressor>,
     symbols: Arc<Symbols>,
 }
 
 impl SymbolEncoder {
-    /// Chooses the codes for values like these: symbols, or runs alone if symbols would save little. `None`
-    /// if a symbol table cannot be made.
+    /// Chooses the codes for values like these: symbols, or runs and single bytes if symbols would save
+    /// little. `None` if a symbol table cannot be made.
     pub fn train(sample: &Vec<&[u8]>) -> Option<Self> {
-        let runs = SymbolEncoder { compressor: None, symbols: Arc::new(Symbols::parse(&[0])?) };
+        let runs = SymbolEncoder { compressor: None, symbols: Arc::new(single_bytes()?) };
         let symbols = SymbolEncoder::with_symbols(sample)?;
         let [of_runs, of_symbols] = [&runs, &symbols].map(|encoder| {
             let mut codes = Vec::new();
@@ -141,14 +144,26 @@ impl SymbolEncoder {
     }
 }
 
-/// Appends the codes of a value without symbols.
+/// The symbols of which each is the byte of its own code.
+fn single_bytes() -> Option<Symbols> {
+    let count = u8::try_from(SYMBOLS_MAX).ok()?;
+    let table: Vec<u8> = [count].into_iter().chain((0..count).map(|_| 1)).chain(0..count).collect();
+    Symbols::parse(&table)
+}
+
+/// Appends the codes of a value with the symbols of [`single_bytes`].
 fn encode_runs(value: &[u8], out: &mut Vec<u8>) {
     let mut rest = value;
     while !rest.is_empty() {
         let zeros = zeros_in(rest).unwrap_or(rest.len()..rest.len());
         for run in rest.get(..zeros.start).unwrap_or_default().chunks(u8::MAX.into()) {
-            out.extend([RUN, run.len() as u8]);
-            out.extend_from_slice(run);
+            if run.len() >= RUN_MIN {
+                out.extend([RUN, run.len() as u8]);
+                out.extend_from_slice(run);
+            } else {
+                let escape = |byte: u8| (usize::from(byte) >= SYMBOLS_MAX).then_some(ESCAPE);
+                out.extend(run.iter().flat_map(|&byte| escape(byte).into_iter().chain([byte])));
+            }
         }
         for from in zeros.clone().step_by(u8::MAX.into()) {
             out.extend([ZEROS, u8::try_from(zeros.end - from).unwrap_or(u8::MAX)]);

@@ -40,6 +40,8 @@ pub struct Symbols {
     words: Box<[[u8; SYMBOL_BYTES]; 256]>,
     /// For each code, the length of its symbol; 0 for a code without one.
     lens: Box<[u8; 256]>,
+    /// Each code below [`ZEROS`] stands for the byte of its number.
+    are_bytes: bool,
 }
 
 impl Symbols {
@@ -54,8 +56,10 @@ impl Symbols {
             word.get_mut(..symbol.len())?.copy_from_slice(symbol);
             *len = symbol_len;
         }
-        let is_whole = count <= SYMBOLS_MAX && fields.remaining() == 0;
-        is_whole.then(|| Symbols { encoded: encoded.into(), words, lens })
+        let is_whole = (1..=SYMBOLS_MAX).contains(&count) && fields.remaining() == 0;
+        let mut all = (0..ZEROS).zip(words.iter().zip(lens.iter()));
+        let are_bytes = all.all(|(code, (word, len))| *len == 1 && word.first() == Some(&code));
+        is_whole.then(|| Symbols { encoded: encoded.into(), words, lens, are_bytes })
     }
 
     /// The table as parsed.
@@ -83,6 +87,13 @@ impl Symbols {
         }
         let (mut end, mut codes) = (at, coded);
         while let Some((&code, rest)) = codes.split_first() {
+            if self.are_bytes
+                && let Some((word, count)) = bytes_at(codes)
+            {
+                *out.get_mut(end..)?.first_chunk_mut()? = word;
+                (end, codes) = (end + count, codes.get(count..)?);
+                continue;
+            }
             let len = match code {
                 ZEROS => {
                     let (&len, left) = rest.split_first()?;
@@ -179,6 +190,20 @@ pub(super) fn parse_symbols(location: Location<'_>, stored: &[u8]) -> FileResult
     table.and_then(Symbols::parse).ok_or_else(|| location.damaged("the symbol table does not parse"))
 }
 
+/// The next eight codes, and how many of them, from the first on, are below [`ZEROS`]; `None` if none are, or
+/// fewer than eight codes are left.
+#[inline]
+fn bytes_at(codes: &[u8]) -> Option<([u8; 8], usize)> {
+    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
+    const ABOVE: u64 = 0x0101_0101_0101_0101 * (0x80 - (ZEROS as u64 & 0x7f));
+    let word = codes.first_chunk()?;
+    let bits = u64::from_le_bytes(*word);
+    // The high bit of each byte of at least `ZEROS`: its own is set, and the rest of it carries into another.
+    let others = bits & ((bits & !HIGH_BITS) + ABOVE) & HIGH_BITS;
+    let count = others.trailing_zeros() as usize / 8;
+    (count > 0).then_some((*word, count))
+}
+
 /// The bytes that follow the code [`ESCAPE`] or [`RUN`] as they are, and the codes after them.
 #[inline]
 fn literals(code: u8, rest: &[u8]) -> Option<(&[u8], &[u8])> {
@@ -232,6 +257,15 @@ mod tests {
         }
     }
 
+    proptest! {
+        #[test]
+        fn bytes_are_counted_up_to_the_first_other_code(codes in vec(prop_oneof![any::<u8>(), 250u8..], 8..20)) {
+            let count = codes.iter().take(8).take_while(|code| **code < ZEROS).count();
+            let found = bytes_at(&codes).map(|(word, count)| (word.to_vec(), count));
+            prop_assert_eq!(found, (count > 0).then(|| (codes[..8].to_vec(), count)));
+        }
+    }
+
     #[test]
     fn a_table_of_any_other_form_is_refused() {
         let sound = [2, 3, 1, b'a', b'b', b'c', b'd'];
@@ -246,9 +280,14 @@ mod tests {
         }
         let zeros = [ZEROS, 255].repeat(MAX_VALUE_BYTES / 255 + 10);
         assert_eq!(decoded(&symbols, &zeros), None, "a value that is too long");
-        for wrong in
-            [&[][..], &sound[..6], &[&sound[..], &[0]].concat(), &[1, 0], &[1, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9]]
-        {
+        for wrong in [
+            &[][..],
+            &[0],
+            &sound[..6],
+            &[&sound[..], &[0]].concat(),
+            &[1, 0],
+            &[1, 9, 1, 2, 3, 4, 5, 6, 7, 8, 9],
+        ] {
             assert!(Symbols::parse(wrong).is_none(), "{wrong:?}");
         }
     }
