@@ -1,7 +1,7 @@
 //! Races between parts of the store: one acts while another is in the middle of something.
 
 use crate::support::{Fault, OpKind, STORE, SimFs, assert_holds, eventually, fill_deep, tiny_on};
-use sidebloom::{Error, FilterPolicy};
+use sidebloom::{Compression, Error, FilterPolicy};
 use std::thread;
 use std::time::Duration;
 
@@ -95,7 +95,8 @@ fn a_segment_that_goes_while_its_quarantine_waits_does_not_stop_writes() {
 #[test]
 fn a_quarantine_that_cannot_be_recorded_is_tried_again_after_a_pause() {
     let fs = SimFs::new();
-    let open = || tiny_on(&fs).filter_policy(FilterPolicy::OFF).open(STORE).unwrap();
+    let options = || tiny_on(&fs).compression(Compression::None).filter_policy(FilterPolicy::OFF);
+    let open = || options().open(STORE).unwrap();
     let db = open();
     for i in 0..3u64 {
         (0..20).for_each(|k| db.put(format!("key{k:05}"), [i as u8; 60]).unwrap());
