@@ -26,6 +26,8 @@ pub struct Layout {
     pub partitions: Vec<Part>,
     /// The range tombstones. Every key between their first and their last may need them.
     pub ranges: Option<Part>,
+    /// The copy of the symbol table at the start of the file. No lookup needs it.
+    pub symbols: Option<Part>,
     /// Every lookup in the segment needs this.
     pub rest: Part,
 }
@@ -45,10 +47,16 @@ impl Layout {
             block.rows.iter_mut().for_each(|(_, seq)| *seq += number);
         }
         let up_to = data.last().unwrap().up_to.clone();
-        let behind = partitions.last().unwrap().bytes.end;
+        let (start, behind) = (data[0].bytes.start, partitions.last().unwrap().bytes.end);
         Layout {
             data,
             partitions,
+            symbols: (start > 0).then(|| Part {
+                bytes: 0..start,
+                after: Some(vec![0xff; (64 << 10) + 1]), // Greater than any key.
+                up_to: Vec::new(),
+                rows: Vec::new(),
+            }),
             ranges: (behind < top).then(|| ranges(segment, behind..top)),
             rest: Part { bytes: top..segment.len(), after: None, up_to, rows: Vec::new() },
         }
@@ -56,7 +64,13 @@ impl Layout {
 
     /// The part that includes the byte.
     pub fn part_at(&self, at: usize) -> &Part {
-        let parts = self.data.iter().chain(&self.partitions).chain(&self.ranges).chain([&self.rest]);
+        let parts = self
+            .data
+            .iter()
+            .chain(&self.partitions)
+            .chain(&self.ranges)
+            .chain(&self.symbols)
+            .chain([&self.rest]);
         parts.into_iter().find(|part| part.bytes.contains(&at)).unwrap()
     }
 
@@ -140,8 +154,8 @@ fn ranges(segment: &[u8], bytes: Range<usize>) -> Part {
 fn rows(block: &[u8]) -> Vec<(Vec<u8>, u64)> {
     let (payload, trailer) = block.split_at(block.len() - TRAILER_BYTES);
     let block = match trailer[0] {
-        0 => payload,
-        0x80 => {
+        0 | 3 => payload, // The keys of coded values are as they are.
+        0x80 | 0x83 => {
             let (front, zeros) = payload.split_last_chunk::<2>().unwrap();
             &front[..front.len() - usize::from(u16::from_le_bytes(*zeros))]
         }
@@ -149,6 +163,7 @@ fn rows(block: &[u8]) -> Vec<(Vec<u8>, u64)> {
     };
     let [count, prefix, keys, values] = [0, 4, 8, 12].map(|at| u32_at(block, at));
     let [key_width, value_width, seq_width, tombstones] = [16, 17, 18, 19].map(|at| usize::from(block[at]));
+    let value_width = value_width & 0x7f; // Without the bit of coded values.
     let prefix_at = 28 + count;
     let key_ends = prefix_at + prefix;
     let value_ends = key_ends + count * key_width;

@@ -91,6 +91,11 @@ fn only_damaged_blocks_are_lost(wounds: &Wounds<'_>, differs: &[&[u8]]) {
     let mut damaged = Vec::new();
     for wound in &wounds.all {
         let Some(layout) = &wound.victim.layout else { continue };
+        // Coded values need one of the two symbol tables, at the start of the file and near its end.
+        let symbols = layout.symbols.as_ref().filter(|part| !wound.is_intact(&part.bytes));
+        if symbols.is_some() && !wound.is_intact(&layout.rest.bytes) {
+            damaged.push((Bound::Unbounded, Bound::Unbounded));
+        }
         for part in layout.data.iter().chain(&layout.ranges).filter(|part| !wound.is_intact(&part.bytes)) {
             let after = part.after.clone().map_or(Bound::Unbounded, Bound::Excluded);
             damaged.push((after, Bound::Included(part.up_to.clone())));
