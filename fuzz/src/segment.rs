@@ -20,7 +20,8 @@ pub fn open(file: &[u8]) -> Option<Arc<Segment>> {
     let id = FileId(id.map_or(0, |id| u64::from_le_bytes(*id)));
     let (fs, path) = (SimFs::new(), Path::new("segment"));
     fs.write(path, file);
-    named(Segment::open(&fs, path, id, Arc::new(BlockCache::new(1 << 16)), Arc::default(), true)).map(Arc::new)
+    named(Segment::open(&fs, path, id, Arc::new(BlockCache::new(1 << 16)), Arc::default(), true))
+        .map(Arc::new)
 }
 
 /// A scan up to its end or the first error.

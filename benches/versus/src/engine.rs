@@ -198,11 +198,8 @@ impl EngineKind {
     /// own read what it does not have from the page cache.
     pub fn data(self) -> &'static str {
         match self {
-            EngineKind::Rocksdb
-            | EngineKind::RocksdbBloom
-            | EngineKind::RocksdbRibbon
-            | EngineKind::Sidebloom
-            | EngineKind::SidebloomNofilter => "LZ4, own cache",
+            EngineKind::Rocksdb | EngineKind::RocksdbBloom | EngineKind::RocksdbRibbon => "LZ4, own cache",
+            EngineKind::Sidebloom | EngineKind::SidebloomNofilter => "FSST, mapped, or LZ4, own cache",
             EngineKind::Fjall => "LZ4 below level 1, own cache",
             EngineKind::Redb => "plain, own cache",
             EngineKind::SidebloomPlain | EngineKind::Lmdb | EngineKind::Libmdbx => "plain, mapped",
