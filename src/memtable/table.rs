@@ -12,6 +12,7 @@ use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::fence;
 
 /// Memory of an entry apart from its key and value, in bytes: 64 for [`MemKey`], 8 for the node's header, 16
 /// for a mean tower (two pointers), and the allocator's header and rounding.
@@ -248,6 +249,8 @@ impl MemtableFilter {
     /// Gives the memory back after the memtable is gone. Threads that keep the filter may still probe it, but
     /// must not rely on it.
     fn retire(&self) {
+        // A reader that finds a bit cleared then finds, after an acquire fence, that the view has changed.
+        fence(Memory::Release);
         self.keys.clear();
     }
 
