@@ -55,13 +55,14 @@ impl Drop for Permit {
 /// Bytes of a file, mapped or copied. Page-aligned in both cases.
 ///
 /// Fields are dropped in this order, so that a range is watched only while it is mapped.
+#[repr(C)]
 pub struct Map {
+    /// The part of `bytes` that is read most, in cache lines. First, next to what else a probe reads.
+    window: &'static [[u8; 64]],
     watched: Option<WatchedRange>,
     /// The memory of `backing`. A separate reference, or every read of a filter would have to tell the kinds
     /// of backing apart.
     bytes: &'static [u8],
-    /// The part of `bytes` that is read most, in cache lines.
-    window: &'static [[u8; 64]],
     backing: Backing,
 }
 

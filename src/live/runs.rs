@@ -277,11 +277,17 @@ impl Fenced {
         first.is_some_and(|(first, lines)| probes.denies(hash, first, lines))
     }
 
-    /// Whether the segment's filter denies the hash. `asked_first`: its first probe does not.
+    /// [`denies`](Self::denies) without a first probe, which has not denied.
     #[inline(always)]
-    pub fn denies(&self, hash: &ProbeHash, asked_first: bool) -> bool {
+    pub fn denies_wholly(&self, hash: u64) -> bool {
+        self.sidecar.as_deref().is_some_and(|sidecar| sidecar.denies(hash))
+    }
+
+    /// Whether the segment's filter denies the hash.
+    #[inline(always)]
+    pub fn denies(&self, hash: &ProbeHash) -> bool {
         let Some(sidecar) = self.sidecar.as_deref() else { return false };
-        match sidecar.first_probe().filter(|_| !asked_first) {
+        match sidecar.first_probe() {
             Some((first, lines)) if first.denies(lines, hash) => true,
             _ => sidecar.denies(hash.hash()),
         }

@@ -50,13 +50,15 @@ pub(super) const RESTED: u8 = 2;
 /// All groups have matched their checksums in this map.
 pub(super) const WHOLE: u8 = 3;
 
-/// A sidecar, whose file is opened when first needed.
+/// A sidecar, whose file is opened when first needed. What a first probe reads is in two cache lines: the
+/// beginning of `bytes`, and its state with `trust`.
+#[repr(C, align(64))]
 pub struct Sidecar {
+    /// The file's bytes: its map, from the first probe on, or the verified copy.
+    pub(super) bytes: OnceLock<Bytes>,
     /// What a probe may trust. Changes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there
     /// to `RESTED` and back, and from any of them to `NOTHING` when the sidecar is condemned.
     pub(super) trust: AtomicU8,
-    /// The file's bytes: its map, from the first probe on, or the verified copy.
-    pub(super) bytes: OnceLock<Bytes>,
     /// What the header page says, once read.
     pub(super) facts: OnceLock<Facts>,
     expect: Expect,

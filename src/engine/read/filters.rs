@@ -140,6 +140,7 @@ impl Filters {
     }
 
     /// The route of a key after a quick look that did not find it to be missing.
+    #[inline(always)]
     pub fn routed_after(
         &self,
         look: QuickLook,
@@ -147,29 +148,52 @@ impl Filters {
         hash: u64,
         counters: FilterCounters<'_>,
     ) -> Routed {
-        match (look, &*self.groups) {
-            (QuickLook::NOWHERE, _) => Routed::NOWHERE,
-            (QuickLook::BEYOND_RUNS, _) => self.beyond_runs(key),
-            (QuickLook(left), [group]) if look != QuickLook::UNTRIED => {
-                let from = RunNumber::new(0, group.runs().len().saturating_sub(left as usize));
-                self.settle(key, hash, from, counters)
+        let ([group], Some(left)) = (&*self.groups, look.left()) else {
+            return self.routed_otherwise(look, key, hash, counters);
+        };
+        let at = group.runs().len().saturating_sub(left);
+        if let Some(run) = group.runs().get(at)
+            && let Some(fence) = group.fence(key)
+            && let Some(fenced) = run.find(fence, key)
+        {
+            if fenced.denies_wholly(hash) {
+                counters.denials(run.count());
+            } else if any_fault() {
+                return self.routed_despite_faults(key, Some(RunNumber::new(0, at)));
+            } else {
+                let first = FirstSegment::new(run.position_of(fenced, fence, key));
+                return Routed::runs(RunNumber::new(0, at), first);
             }
+        }
+        self.settle(key, hash, RunNumber::new(0, at + 1), counters)
+    }
+
+    #[inline(never)]
+    fn routed_otherwise(
+        &self,
+        look: QuickLook,
+        key: &[u8],
+        hash: u64,
+        counters: FilterCounters<'_>,
+    ) -> Routed {
+        match look {
+            QuickLook::NOWHERE => Routed::NOWHERE,
+            QuickLook::BEYOND_RUNS => self.beyond_runs(key),
             _ => self.routed(key, hash, counters),
         }
     }
 
-    /// The route of a key, given the run at which [`FirstProbes`] has stopped.
+    /// The route of a key that all runs before this one deny.
     #[inline(never)]
     fn settle(&self, key: &[u8], hash: u64, from: RunNumber, counters: FilterCounters<'_>) -> Routed {
-        let (probe_hash, mut skipped, mut was_asked) = (ProbeHash::new(hash), from.in_group(), true);
+        let (probe_hash, mut skipped) = (ProbeHash::new(hash), from.in_group());
         for (number, group) in self.groups.iter().enumerate().skip(from.group()) {
             let skipped = std::mem::take(&mut skipped);
             let Some(fence) = group.fence(key) else { continue };
             let mut denials = LevelCounts::default();
             for (run_number, run) in group.runs().iter().enumerate().skip(skipped) {
-                let asked_first = std::mem::take(&mut was_asked);
                 let Some(fenced) = run.find(fence, key) else { continue };
-                if !fenced.denies(&probe_hash, asked_first) {
+                if !fenced.denies(&probe_hash) {
                     counters.denials(denials);
                     let run_number = RunNumber::new(number, run_number);
                     if any_fault() {
@@ -271,7 +295,7 @@ impl Filters {
                     found.iter().zip(&hashes).zip(&mut routes).zip(&mut fences)
                 {
                     let Some(fenced) = found else { continue };
-                    if fenced.denies(hash, false) {
+                    if fenced.denies(hash) {
                         denials += run.count();
                     } else {
                         (*route, *fence) = (Route::Runs(RunNumber::new(number, run_number)), None);

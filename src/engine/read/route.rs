@@ -119,4 +119,10 @@ impl QuickLook {
     pub(super) const UNTRIED: QuickLook = QuickLook(u32::MAX);
     /// All runs deny the key.
     pub(super) const BEYOND_RUNS: QuickLook = QuickLook(u32::MAX - 1);
+
+    /// The number of runs that are left.
+    #[inline(always)]
+    pub(super) fn left(self) -> Option<usize> {
+        (self.0 <= GROUP_RUNS_MAX as u32).then_some(self.0 as usize)
+    }
 }
