@@ -108,7 +108,8 @@ impl Routed {
     }
 }
 
-/// The result of [`Filters::quick_look`](super::filters::Filters::quick_look): the number of runs that are left to be asked, or a value below.
+/// The result of [`Filters::quick_look`](super::filters::Filters::quick_look): the number of runs that are
+/// left to be asked, or a value below.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct QuickLook(pub(super) u32);
 

@@ -1,4 +1,5 @@
-//! Loops of a caller over the first probes of several filters, compiled for each instruction set.
+//! Loops of a caller over the first probes of several filters, compiled for each instruction set:
+//! [`Isa::run`](crate::Isa::run).
 //!
 //! A call for each probe takes longer than the probe: its arguments, the constants and the registers saved
 //! around it are a third of the instructions of a lookup. In a loop they are needed once. The loop treats the
@@ -7,7 +8,6 @@
 //! filters: a single call in a loop, even if never made, costs all calls of the loop the saved registers.
 
 use super::equation::ProbeHash;
-use crate::isa::{Isa, on_isa};
 use crate::line::Line;
 use crate::prober::FirstProbe;
 
@@ -32,14 +32,4 @@ pub trait Probes: Copy {
     /// Whether the first line alone shows that the hash was not added. False for a filter without at least
     /// eight lanes: [`FirstProbe::denies`] asks any filter.
     fn denies(self, hash: &Self::Hash, first: &FirstProbe, lines: &[Line]) -> bool;
-}
-
-impl Isa {
-    /// Runs a loop compiled for this instruction set. That is a call, so a loop of at most two words, like
-    /// its hash, stays in registers.
-    #[inline(always)]
-    pub fn run<L: ProbeLoop>(self, probe_loop: L, hash: u64) -> L::Output {
-        // SAFETY: an `Isa` exists only where detection found it.
-        on_isa!(self, module => unsafe { module::run(probe_loop, hash) })
-    }
 }
