@@ -78,13 +78,13 @@ impl InPlace {
         self.map.has_faulted()
     }
 
-    /// The entry of a key in a block at this location. The outer `None` if the block must be read from the
-    /// file.
+    /// The entry of a key in a block, whose location is needed if it was not verified. The outer `None` if the
+    /// block must be read from the file.
     #[inline]
-    pub fn get(
+    pub fn get<'l>(
         &self,
         block: BlockPlace<'_>,
-        location: Location<'_>,
+        location: impl FnOnce() -> Location<'l>,
         counters: &ReadCounters,
         key: &[u8],
         hash: u64,
@@ -97,12 +97,12 @@ impl InPlace {
         (!self.has_faulted()).then_some(entry)
     }
 
-    /// A copy of a block at this location, with decoded values. `None` if the block must be read from the
-    /// file.
-    pub fn copy(
+    /// A copy of a block, with decoded values; see [`get`](Self::get). `None` if the block must be read from
+    /// the file.
+    pub fn copy<'l>(
         &self,
         block: BlockPlace<'_>,
-        location: Location<'_>,
+        location: impl FnOnce() -> Location<'l>,
         counters: &ReadCounters,
     ) -> Option<Block> {
         let stored = self.stored(block.handle())?;
@@ -131,10 +131,10 @@ impl InPlace {
 
     /// Compares a block with its checksum, unless that was done in this map. `None` if it does not match.
     #[inline]
-    fn verify(
+    fn verify<'l>(
         &self,
         block: BlockPlace<'_>,
-        location: Location<'_>,
+        location: impl FnOnce() -> Location<'l>,
         counters: &ReadCounters,
         stored: &[u8],
     ) -> Option<()> {
@@ -143,7 +143,7 @@ impl InPlace {
             return Some(());
         }
         // Whoever then reads the block from the file reports what is wrong with it.
-        check_stored(location, stored).ok()?;
+        check_stored(location(), stored).ok()?;
         if self.has_faulted() {
             return None;
         }

@@ -122,7 +122,7 @@ impl Segment {
         let block = BlockPlace { partition, number, at: self.seek_block(partition, number, key)? };
         let handle = block.handle();
         if let Some(in_place) = &self.in_place {
-            let location = self.location(handle.offset);
+            let location = || self.location(handle.offset);
             if let Some(entry) = in_place.get(block, location, &self.counters, key, hash) {
                 return Ok(entry);
             }
@@ -142,7 +142,8 @@ impl Segment {
 
     /// A copy of a block that is read in place; `None` if it must be read from the file.
     pub(super) fn copy_in_place(&self, block: BlockPlace<'_>) -> Option<Block> {
-        self.in_place.as_ref()?.copy(block, self.location(block.handle().offset), &self.counters)
+        let location = || self.location(block.handle().offset);
+        self.in_place.as_ref()?.copy(block, location, &self.counters)
     }
 
     /// Whether its blocks are read in place.
