@@ -78,8 +78,8 @@ impl InPlace {
         self.map.has_faulted()
     }
 
-    /// The entry of a key in a block, whose location is needed if it was not verified. The outer `None` if the
-    /// block must be read from the file.
+    /// The entry of a key in a block, whose location is needed if it was not verified. The outer `None` if
+    /// the block must be read from the file.
     #[inline]
     pub fn get<'l>(
         &self,

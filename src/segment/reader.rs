@@ -256,8 +256,18 @@ impl Segment {
 
     /// Checks and decompresses a stored data block.
     pub(super) fn decode_block(&self, handle: BlockHandle, stored: &[u8]) -> Result<Block> {
+        let (kind, payload) = open_block(self.location(handle.offset), stored)?;
+        self.decode_payload(handle, kind, payload)
+    }
+
+    /// Decompresses the payload of a data block whose checksum was verified, and checks its form.
+    pub(super) fn decode_payload(
+        &self,
+        handle: BlockHandle,
+        kind: Compression,
+        payload: &[u8],
+    ) -> Result<Block> {
         let location = self.location(handle.offset);
-        let (kind, payload) = open_block(location, stored)?;
         let payload = self.unpack(location, kind, payload)?;
         check_kinds(location, &payload)?;
         self.located(handle, Block::parse(payload))

@@ -185,8 +185,8 @@ impl Verifier<'_, '_> {
         let (handle, separator) = (partition.handle(at), partition.separator(at));
         let stored = self.window.stored(self.segment, partition, at, false)?;
         self.digest.update(stored);
-        let rows = self.segment.decode_block(handle, stored)?.rows();
         let (kind, payload) = open_block(self.segment.location(handle.offset), stored)?;
+        let rows = self.segment.decode_payload(handle, kind, payload)?.rows();
         let hasher = self.segment.store().hasher;
         let is_as_written = match kind {
             // The rows as they are stored.
