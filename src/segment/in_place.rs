@@ -11,7 +11,7 @@ use super::block::{Block, Rows};
 use super::block_check::{check, check_kinds};
 use super::cache::ReadCounters;
 use super::format::{BlockHandle, Compression, Location, open_block};
-use super::index::Index;
+use super::index::BlockPlace;
 use super::symbols::Symbols;
 use crate::error::Result;
 use crate::fs::{Map, ReadFile, Verified};
@@ -26,22 +26,6 @@ pub(super) struct InPlace {
     symbols: Option<Arc<Symbols>>,
     /// For each index partition, which of its blocks match their checksums in this map.
     verified: Box<[OnceLock<Verified>]>,
-}
-
-/// A data block: block `at` of index partition `number`.
-#[derive(Clone, Copy)]
-pub(super) struct BlockPlace<'a> {
-    pub partition: &'a Index,
-    pub number: usize,
-    pub at: usize,
-}
-
-impl BlockPlace<'_> {
-    /// Where it lies in the file.
-    #[inline]
-    pub fn handle(self) -> BlockHandle {
-        self.partition.handle(self.at)
-    }
 }
 
 impl InPlace {

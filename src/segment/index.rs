@@ -100,6 +100,25 @@ pub struct Index {
     offsets: Box<[u64]>,
 }
 
+/// A data block: block `at` of index partition `number`.
+#[derive(Clone, Copy)]
+pub struct BlockPlace<'a> {
+    /// The partition.
+    pub partition: &'a Index,
+    /// Its number in the top index.
+    pub number: usize,
+    /// The block's number in it.
+    pub at: usize,
+}
+
+impl BlockPlace<'_> {
+    /// Where it lies in the file.
+    #[inline]
+    pub fn handle(self) -> BlockHandle {
+        self.partition.handle(self.at)
+    }
+}
+
 impl Index {
     /// Parses a payload whose crc has been checked. It takes no more memory than the file justifies: a
     /// partition is small, and the top index repeats what the partitions have.

@@ -8,8 +8,8 @@ use super::format::{
     BlockHandle, Compression, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES,
     open_block, parse_ranges,
 };
-use super::in_place::{BlockPlace, InPlace};
-use super::index::{Index, Indexed};
+use super::in_place::InPlace;
+use super::index::{BlockPlace, Index, Indexed};
 use super::pinned_partition::PinnedPartition;
 use super::properties::{Properties, StoreIdentity};
 use super::summary::SegmentSummary;
