@@ -290,7 +290,7 @@ impl SegmentWriter {
         properties.encode(self.appender.pending())?;
         let facts = properties.facts;
         let properties = seal(&mut self.appender, self.id, at, Compression::None, 0)?;
-        let (version, digest) = (WRITES, self.appender.digest()?);
+        let (version, digest) = (WRITES, self.appender.digest());
         let footer = Footer { id: self.id, version, number: 0, top, properties, digest };
         let file_bytes = self.appender.offset() + FOOTER_BYTES as u64;
         let summary = SegmentSummary::new(&footer, facts, data_bytes, file_bytes);

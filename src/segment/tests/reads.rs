@@ -168,9 +168,36 @@ fn i5_after_a_failed_write_the_file_is_not_touched_again() {
     }
     let calls = Arc::default();
     let mut sink = appender::SegmentAppender::new(Box::new(Full(Arc::clone(&calls))));
-    sink.pending().extend_from_slice(&[0; 300 << 10]);
+    sink.pending().extend_from_slice(&[0; 3 << 20]);
     assert!(sink.flush_when_large().is_err());
-    assert!(sink.digest().is_err());
+    assert!(sink.flush_when_large().is_err());
     assert!(sink.finish(b"footer").is_err());
     assert_eq!(calls.load(Ordering::Relaxed), 1);
+}
+
+/// Otherwise the page cache would keep a file that is just written on small pages.
+#[test]
+fn appends_begin_at_multiples_of_a_huge_page() {
+    #[derive(Debug)]
+    struct Ends(Arc<std::sync::Mutex<Vec<usize>>>);
+    impl crate::fs::AppendFile for Ends {
+        fn append(&mut self, bytes: &[u8]) -> Result<()> {
+            let mut ends = self.0.lock().unwrap();
+            let end = ends.last().unwrap_or(&0) + bytes.len();
+            ends.push(end);
+            Ok(())
+        }
+        fn sync(&mut self) -> Result<()> {
+            Ok(())
+        }
+    }
+    let ends = Arc::default();
+    let mut sink = appender::SegmentAppender::new(Box::new(Ends(Arc::clone(&ends))));
+    for bytes in [1, 2 << 20, 5000, (2 << 20) - 5002, 1, 7 << 20, 3] {
+        sink.pending().extend((0..bytes).map(|at| at as u8));
+        sink.flush_when_large().unwrap();
+    }
+    let mib = |n: usize| n << 20;
+    assert_eq!(sink.finish(b"footer").unwrap(), mib(11) as u64 + 9);
+    assert_eq!(*ends.lock().unwrap(), [mib(2), mib(4), mib(10), mib(11) + 9]);
 }
