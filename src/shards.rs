@@ -3,6 +3,7 @@
 //! A locked addition delays all later loads. So each thread has its own shard and increments it with a plain
 //! load and store. If there are more threads than shards, the rest share the last one, with locked additions.
 
+use std::rc::Rc;
 use std::sync::atomic::{
     AtomicU64,
     Ordering::{AcqRel, Acquire, Relaxed, Release},
@@ -46,6 +47,12 @@ impl<S> Shards<S> {
         OwnShard { shard: &self.0[number % SHARDS], is_alone: number != SHARED }
     }
 
+    /// The calling thread's shard, with the claim to it.
+    pub fn claim(&self) -> (&S, Claim) {
+        let claim = MINE.try_with(|mine| Claim(Some(Rc::clone(mine)))).unwrap_or(Claim(None));
+        (&self.0[claim.number() % SHARDS], claim)
+    }
+
     /// All shards, for sums.
     pub fn iter(&self) -> impl Iterator<Item = &S> {
         self.0.iter()
@@ -64,6 +71,20 @@ impl<S> OwnShard<'_, S> {
     }
 }
 
+/// Keeps the calling thread's shard its own, also while the thread ends. Stays on the thread.
+pub(crate) struct Claim(Option<Rc<ShardNumber>>);
+
+impl Claim {
+    fn number(&self) -> usize {
+        self.0.as_ref().map_or(SHARED, |number| number.0)
+    }
+
+    /// Whether no other thread uses the shard.
+    pub fn is_alone(&self) -> bool {
+        self.number() != SHARED
+    }
+}
+
 /// The number of a thread's shard, released when the thread ends. That orders one owner's additions before
 /// the next owner's.
 struct ShardNumber(usize);
@@ -73,7 +94,7 @@ struct ShardNumber(usize);
 static TAKEN: AtomicU64 = AtomicU64::new(0);
 const _: () = assert!(SHARED < u64::BITS as usize);
 
-thread_local!(static MINE: ShardNumber = ShardNumber::take());
+thread_local!(static MINE: Rc<ShardNumber> = Rc::new(ShardNumber::take()));
 
 impl ShardNumber {
     fn take() -> Self {

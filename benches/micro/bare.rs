@@ -1,18 +1,21 @@
 //! Compares lookups of missing keys with a bare loop over the same fences and filter lines:
 //!
 //! ```sh
-//! cargo run --release -p micro --bin bare -- [KEYS]      # 10,000,000 keys by default; takes about a minute
+//! cargo run --release -p micro --bin bare -- [KEYS] [pinned]  # 10,000,000 keys by default; about a minute
 //! ```
 //!
 //! The bare loop hashes a key, searches the fences of each run, prefetches the lines and probes them. It has
 //! no memtable, snapshot, counters or validation of files. Both look up the same keys, in turns of some
 //! thousand, so that both see the same machine.
+//!
+//! The loop runs over two copies of the lines: on pages of 4 KiB, as the store's maps are, and on huge pages
+//! if the kernel has them, as those of a store that pins its filters (`pinned`).
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
-use sidebloom::filter::{KeyHasher, Lines, ProbeHash, Prober, Verdict};
+use sidebloom::filter::{KeyHasher, LINE_BYTES, Line, Lines, ProbeHash, Prober, Verdict};
 use sidebloom::internal::bench::{SegmentFilter, prefix8};
-use sidebloom::{Batch, Db, Options, Result};
+use sidebloom::{Batch, Db, Options, Residency, Result};
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
@@ -23,15 +26,15 @@ const TURN: usize = 4096;
 const TURNS: usize = 201;
 
 /// A store's sorted runs as plain arrays.
-struct Bare {
+struct Bare<'l> {
     hasher: KeyHasher,
-    runs: Vec<BareRun>,
+    runs: Vec<BareRun<'l>>,
 }
 
-struct BareRun {
+struct BareRun<'l> {
     /// The fences of each segment's smallest and largest key.
     fences: Vec<[u64; 2]>,
-    filters: Vec<(Prober, Lines)>,
+    filters: Vec<(Prober, &'l [Line])>,
 }
 
 /// All keys start with `user`.
@@ -39,17 +42,32 @@ fn fence(key: &[u8]) -> u64 {
     prefix8(&key[4..])
 }
 
-impl Bare {
-    fn of(db: &Db) -> Self {
-        let (filters, hasher) = db.segment_filters();
-        let mut runs: Vec<(usize, BareRun)> = Vec::new();
-        for SegmentFilter { level, keys, kind, lines } in filters {
-            if level == 0 || runs.last().is_none_or(|(last, _)| *last != level) {
-                runs.push((level, BareRun { fences: Vec::new(), filters: Vec::new() }));
+/// All lines in one piece of memory, which is large enough for huge pages.
+fn on_huge_pages(filters: &[SegmentFilter]) -> Lines {
+    let mut lines = Lines::zeroed(filters.iter().map(|filter| filter.lines.len()).sum()).expect("memory");
+    let mut left = &mut lines[..];
+    for filter in filters {
+        let part = left.split_off_mut(..filter.lines.len()).expect("a part for each filter");
+        part.copy_from_slice(&filter.lines);
+    }
+    lines
+}
+
+impl<'l> Bare<'l> {
+    /// The runs with these filters and this copy of their lines, in the same order.
+    fn new(
+        hasher: KeyHasher,
+        filters: &[SegmentFilter],
+        mut lines: impl Iterator<Item = &'l [Line]>,
+    ) -> Self {
+        let mut runs: Vec<(usize, BareRun<'l>)> = Vec::new();
+        for SegmentFilter { level, keys, kind, .. } in filters {
+            if *level == 0 || runs.last().is_none_or(|(last, _)| last != level) {
+                runs.push((*level, BareRun { fences: Vec::new(), filters: Vec::new() }));
             }
             if let Some((_, run)) = runs.last_mut() {
-                run.fences.push(keys.map(|key| fence(&key)));
-                run.filters.push((Prober::new(kind), lines));
+                run.fences.push([fence(&keys[0]), fence(&keys[1])]);
+                run.filters.push((Prober::new(*kind), lines.next().expect("lines")));
             }
         }
         Bare { hasher, runs: runs.into_iter().map(|(_, run)| run).collect() }
@@ -57,12 +75,12 @@ impl Bare {
 
     /// Calls `meet` with the filter of each segment that may have the key, until it returns true.
     #[inline(always)]
-    fn any(&self, key: &[u8], mut meet: impl FnMut(&Prober, &Lines) -> bool) -> bool {
+    fn any(&self, key: &[u8], mut meet: impl FnMut(&Prober, &[Line]) -> bool) -> bool {
         let fence = fence(key);
         self.runs.iter().any(|run| {
             let at = run.fences.partition_point(|[_, last]| *last < fence);
             let within = run.fences.get(at).is_some_and(|[first, _]| *first <= fence);
-            within && meet(&run.filters[at].0, &run.filters[at].1)
+            within && meet(&run.filters[at].0, run.filters[at].1)
         })
     }
 
@@ -123,21 +141,37 @@ fn load(db: &Db, keys: u64) -> Result<()> {
 type Way<'a> = (&'static str, &'a dyn Fn(&[Vec<u8>]) -> usize);
 
 fn main() {
-    let keys = std::env::args().nth(1).map_or(10_000_000, |keys| keys.parse().expect("a number of keys"));
+    let mut arguments = std::env::args().skip(1);
+    let keys = arguments.next().map_or(10_000_000, |keys| keys.parse().expect("a number of keys"));
+    let residency = match arguments.next().as_deref() {
+        None => Residency::Mapped,
+        Some("pinned") => Residency::Pinned,
+        Some(_) => panic!("usage: bare [KEYS] [pinned]"),
+    };
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let db = Options::new().open(dir.path()).expect("a store");
+    let db = Options::new().residency(residency).open(dir.path()).expect("a store");
     let started = Instant::now();
     load(&db, keys).expect("a load");
     for level in db.stats().levels {
         println!("level {}: {} runs, {} keys, {:?}", level.level, level.runs, level.keys, level.filter_kinds);
     }
     println!("{keys} keys loaded in {:.1} s", started.elapsed().as_secs_f64());
-    let bare = Bare::of(&db);
-    let ways: [Way<'_>; 6] = [
-        ("bare loop", &|keys| keys.iter().filter(|key| bare.may_contain(key)).count()),
+    let (filters, hasher) = db.segment_filters();
+    let mut left = &on_huge_pages(&filters)[..];
+    let small = Bare::new(hasher, &filters, filters.iter().map(|filter| &filter.lines[..]));
+    let parts = filters.iter().map(|filter| left.split_off(..filter.lines.len()).expect("a part"));
+    let huge = Bare::new(hasher, &filters, parts);
+    println!("{} KiB of lines", filters.iter().map(|f| f.lines.len() * LINE_BYTES).sum::<usize>() >> 10);
+    let one_by_one = |bare: &Bare<'_>, keys: &[Vec<u8>]| keys.iter().filter(|k| bare.may_contain(k)).count();
+    let in_batches =
+        |bare: &Bare<'_>, keys: &[Vec<u8>]| keys.chunks(BATCH).map(|keys| bare.may_contain_many(keys)).sum();
+    let ways: [Way<'_>; 8] = [
+        ("bare loop, pages of 4 KiB", &|keys| one_by_one(&small, keys)),
+        ("bare loop, huge pages", &|keys| one_by_one(&huge, keys)),
         ("get", &|keys| keys.iter().filter(|key| db.get(key).expect("an answer").is_some()).count()),
         ("may_contain", &|keys| keys.iter().filter(|key| db.may_contain(key) == Verdict::Maybe).count()),
-        ("bare loop, 64 at once", &|keys| keys.chunks(BATCH).map(|keys| bare.may_contain_many(keys)).sum()),
+        ("bare loop, 64 at once, pages of 4 KiB", &|keys| in_batches(&small, keys)),
+        ("bare loop, 64 at once, huge pages", &|keys| in_batches(&huge, keys)),
         ("multi_get of 64", &|keys| {
             let found = |keys| db.multi_get(keys).expect("answers").iter().flatten().count();
             keys.chunks(BATCH).map(found).sum()
@@ -161,12 +195,15 @@ fn main() {
             times[number].push(started.elapsed());
         }
     }
+    println!("   time  x 4 KiB  x huge");
+    let medians: Vec<f64> = times.iter_mut().map(|times| median(times).as_secs_f64()).collect();
     for (number, (name, _)) in ways.iter().enumerate() {
-        let (median, base) = (median(&mut times[number]), median(&mut times[number / 3 * 3].clone()));
+        let (median, first) = (medians[number], number / 4 * 4);
         println!(
-            "{:6.1} ns  {:.2} x  {name}, {} of {} maybe or found",
-            median.as_secs_f64() * 1e9 / TURN as f64,
-            median.as_secs_f64() / base.as_secs_f64(),
+            "{:6.1} ns  {:.2}     {:.2}   {name}, {} of {} maybe or found",
+            median * 1e9 / TURN as f64,
+            median / medians[first],
+            median / medians[first + 1],
             maybes[number],
             TURN * TURNS,
         );

@@ -2,7 +2,7 @@
 
 use crate::engine::Engine;
 use crate::engine::metrics::WriteStall;
-use crate::engine::read::route::FilterSums;
+use crate::engine::read::counts::FilterSums;
 use crate::hash::KeyHash;
 use crate::live::{LiveSegment, Segments};
 use crate::sidecar::Facts;

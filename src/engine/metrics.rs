@@ -1,8 +1,9 @@
 //! The counters behind [`Stats`](crate::Stats).
 
 use crate::engine::backoff::TaskKind;
-use crate::engine::read::route::FilterCounts;
+use crate::engine::read::counts::FilterCounts;
 use crate::shards::Shards;
+use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 /// What a write waits for.
@@ -39,7 +40,7 @@ impl WriteStall {
 
 #[derive(Default)]
 pub(crate) struct Metrics {
-    pub filters: Shards<FilterCounts>,
+    pub filters: Shards<Arc<FilterCounts>>,
     /// Sidecars found unusable since the store was opened.
     pub filters_unavailable: AtomicU64,
     /// Keys and values passed to `write`, as encoded.

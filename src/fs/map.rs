@@ -50,13 +50,14 @@ impl Drop for Permit {
 /// Bytes of a file, mapped or copied. Page-aligned in both cases.
 ///
 /// Fields are dropped in this order, so that a range is watched only while it is mapped.
+#[repr(C)]
 pub struct Map {
+    /// The part of `bytes` that is read most, in cache lines. First, next to what else a probe reads.
+    window: &'static [[u8; 64]],
     watched: Option<WatchedRange>,
     /// The memory of `backing`. A separate reference, or every read of a filter would have to tell the kinds
     /// of backing apart.
     bytes: &'static [u8],
-    /// The part of `bytes` that is read most.
-    window: &'static [u8],
     backing: Backing,
 }
 
@@ -108,15 +109,16 @@ impl Map {
         Map { watched: None, bytes, window: &[], backing: Backing::Anonymous { _map: map } }
     }
 
-    /// The same map with [`window`](Self::window) set to this range, or to nothing if it exceeds the map.
+    /// The same map with [`window`](Self::window) set to this range, in whole cache lines, or to nothing if
+    /// it exceeds the map.
     pub fn with_window(mut self, range: Range<usize>) -> Self {
-        self.window = self.bytes.get(range).unwrap_or_default();
+        self.window = self.bytes.get(range).unwrap_or_default().as_chunks().0;
         self
     }
 
-    /// The bytes chosen by [`with_window`](Self::with_window); none before that.
+    /// The lines chosen by [`with_window`](Self::with_window); none before that.
     #[inline]
-    pub fn window(&self) -> &[u8] {
+    pub fn window(&self) -> &[[u8; 64]] {
         self.window
     }
 

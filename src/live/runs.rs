@@ -4,12 +4,12 @@
 //! decides most comparisons of a lookup with the ends of segments. Neighbouring runs with the same shared
 //! prefix form a group, so that a key's fence is computed once.
 
+use super::level_counts::LevelCounts;
 use super::segment::LiveSegment;
-use crate::filter::{ProbeHash, Verdict};
+use crate::filter::{ProbeHash, Probes};
 use crate::key::{common_prefix, prefix8};
-use crate::manifest::{LEVELS, SegmentMeta};
+use crate::manifest::SegmentMeta;
 use crate::sidecar::{LiveSidecar, Sidecar};
-use std::ops::{Add, AddAssign};
 use std::sync::Arc;
 
 /// The most runs in a group, so that a lookup can count its probes of a group in a [`LevelCounts`].
@@ -42,6 +42,16 @@ pub struct Fenced {
     /// From its [`LiveSegment`]. Its denials count only while a view has the segment.
     pub sidecar: Option<Arc<Sidecar>>,
     pub(crate) meta: Arc<SegmentMeta>,
+}
+
+/// What a fence alone tells.
+pub enum Sought<'r> {
+    /// The segment whose range includes all keys with this fence.
+    In(&'r Fenced),
+    /// No segment's range includes such a key.
+    Nowhere,
+    /// It depends on the key.
+    Unclear,
 }
 
 /// Neighbours in a run of many segments.
@@ -117,7 +127,7 @@ impl RunGroup {
     /// The key's fence within these runs; `None` if none of them can hold the key.
     #[inline(always)]
     pub fn fence(&self, key: &[u8]) -> Option<u64> {
-        self.shared.rest_of(key).map(prefix8)
+        self.shared.fence(key)
     }
 }
 
@@ -147,6 +157,32 @@ impl Run {
         let in_pieces = self.pieces.iter().skip(piece).flat_map(|piece| &*piece.fences);
         let from_first = self.fences.iter().skip(first).chain(in_pieces.skip_while(move |f| f.last < from));
         from_first.take_while(move |fenced| fenced.first <= to)
+    }
+
+    /// What the fence alone tells about the segment that [`find`](Self::find) finds.
+    #[inline(always)]
+    pub fn seek(&self, fence: u64) -> Sought<'_> {
+        let fenced = match &*self.fences {
+            [only] => only,
+            [] => match self.pieces.get(self.pieces.partition_point(|piece| piece.last < fence)) {
+                Some(piece) => match first_from(&piece.fences, fence) {
+                    Some(fenced) => fenced,
+                    None => return Sought::Nowhere,
+                },
+                None => return Sought::Nowhere,
+            },
+            many => match first_from(many, fence) {
+                Some(fenced) => fenced,
+                None => return Sought::Nowhere,
+            },
+        };
+        if fenced.first < fence && fence < fenced.last {
+            Sought::In(fenced)
+        } else if fenced.first == fence || fenced.last == fence {
+            Sought::Unclear
+        } else {
+            Sought::Nowhere
+        }
     }
 
     /// The one segment whose range includes the key, given the key's fence within the run's group.
@@ -214,6 +250,12 @@ impl Run {
     }
 }
 
+/// The first segment that does not end before the fence.
+#[inline(always)]
+fn first_from(fences: &[Fenced], fence: u64) -> Option<&Fenced> {
+    fences.get(fences.partition_point(|fenced| fenced.last < fence))
+}
+
 impl Fenced {
     /// A segment of a run whose keys share the first `shared` bytes.
     pub(crate) fn new(segment: &LiveSegment, shared: usize) -> Self {
@@ -226,12 +268,29 @@ impl Fenced {
         }
     }
 
-    /// Whether the segment's filter denies the hash. A caller that relies on it must check afterwards that no
-    /// map has faulted ([`any_fault`](crate::fs::any_fault)).
+    /// Whether the first probe of the segment's filter denies the hash, in a loop compiled for an instruction
+    /// set. If not, [`denies`](Self::denies) decides. A caller that relies on either must check afterwards
+    /// that no map has faulted ([`any_fault`](crate::fs::any_fault)).
+    #[inline(always)]
+    pub fn denies_first<P: Probes>(&self, probes: P, hash: &P::Hash) -> bool {
+        let first = self.sidecar.as_deref().and_then(Sidecar::first_probe);
+        first.is_some_and(|(first, lines)| probes.denies(hash, first, lines))
+    }
+
+    /// [`denies`](Self::denies) without a first probe, which has not denied.
+    #[inline(always)]
+    pub fn denies_wholly(&self, hash: u64) -> bool {
+        self.sidecar.as_deref().is_some_and(|sidecar| sidecar.denies(hash))
+    }
+
+    /// Whether the segment's filter denies the hash.
     #[inline(always)]
     pub fn denies(&self, hash: &ProbeHash) -> bool {
-        let denies = |s: &Sidecar| s.denies(hash) || s.ask(hash.hash()) == Some(Verdict::Absent);
-        self.sidecar.as_deref().is_some_and(denies)
+        let Some(sidecar) = self.sidecar.as_deref() else { return false };
+        match sidecar.first_probe() {
+            Some((first, lines)) if first.denies(lines, hash) => true,
+            _ => sidecar.denies(hash.hash()),
+        }
     }
 
     /// Whether the segment's range includes the key with this fence; `None` if it ends before the key.
@@ -248,89 +307,40 @@ impl Fenced {
 #[derive(PartialEq, Eq)]
 struct SharedPrefix {
     bytes: Box<[u8]>,
-    /// Its first eight bytes from [`prefix8`], and which bits of them belong to it.
+    /// Its length, if that is 8 or less.
+    short: usize,
+    /// Its first eight bytes as they lie in memory, and which bits of them belong to it.
     head: u64,
     mask: u64,
 }
 
 impl SharedPrefix {
     fn new(bytes: &[u8]) -> Self {
-        let mask = prefix8(&vec![0xff; bytes.len().min(8)]);
-        SharedPrefix { bytes: bytes.into(), head: prefix8(bytes), mask }
+        let mask = prefix8(&vec![0xff; bytes.len().min(8)]).to_be();
+        let short = if bytes.len() <= 8 { bytes.len() } else { usize::MAX };
+        SharedPrefix { bytes: bytes.into(), short, head: prefix8(bytes).to_be(), mask }
+    }
+
+    /// The fence of a key: [`prefix8`] of its rest.
+    #[inline(always)]
+    fn fence(&self, key: &[u8]) -> Option<u64> {
+        let rest = key.get(self.short..).and_then(<[u8]>::first_chunk);
+        if let (Some(first), Some(rest)) = (key.first_chunk(), rest) {
+            let starts = (u64::from_ne_bytes(*first) ^ self.head) & self.mask == 0;
+            return starts.then_some(u64::from_be_bytes(*rest));
+        }
+        self.fence_of_any(key)
+    }
+
+    /// [`fence`](Self::fence) for any lengths.
+    #[inline(never)]
+    fn fence_of_any(&self, key: &[u8]) -> Option<u64> {
+        self.rest_of(key).map(prefix8)
     }
 
     /// The rest of a key that starts with the prefix.
-    #[inline]
     fn rest_of<'k>(&self, key: &'k [u8]) -> Option<&'k [u8]> {
-        let rest = key.get(self.bytes.len()..)?;
-        let starts = prefix8(key) & self.mask == self.head;
-        (starts && (self.bytes.len() <= 8 || key.starts_with(&self.bytes))).then_some(rest)
-    }
-}
-
-/// A count of up to [`MAX`](Self::MAX) for each level, before one of them [`is_full`](Self::is_full).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct LevelCounts(u64);
-
-/// Bits of a count. The highest is set when the count is full.
-const COUNT_BITS: usize = u64::BITS as usize / LEVELS;
-
-/// The highest bit of each count.
-const FULL_COUNTS: u64 = {
-    let (mut full, mut level) = (0, 0);
-    while level < LEVELS {
-        full |= 1 << (COUNT_BITS * level + COUNT_BITS - 1);
-        level += 1;
-    }
-    full
-};
-
-impl LevelCounts {
-    /// The largest count that is not full. Counts that are not full can be added.
-    pub const MAX: usize = (1 << (COUNT_BITS - 1)) - 1;
-
-    /// 1 for this level, 0 for the others.
-    pub const fn one(level: usize) -> Self {
-        LevelCounts(1 << (COUNT_BITS * level))
-    }
-
-    /// The count of a level.
-    pub const fn of(self, level: usize) -> u64 {
-        self.0 >> (COUNT_BITS * level) & ((1 << COUNT_BITS) - 1)
-    }
-
-    /// Whether a count has exceeded [`MAX`](Self::MAX).
-    #[inline]
-    pub const fn is_full(self) -> bool {
-        self.0 & FULL_COUNTS != 0
-    }
-
-    /// All counts, to store them in an atomic.
-    #[inline]
-    pub const fn to_bits(self) -> u64 {
-        self.0
-    }
-
-    /// The counts from [`to_bits`](Self::to_bits).
-    #[inline]
-    pub const fn from_bits(bits: u64) -> Self {
-        LevelCounts(bits)
-    }
-}
-
-impl Add for LevelCounts {
-    type Output = Self;
-
-    #[inline]
-    fn add(self, other: Self) -> Self {
-        LevelCounts(self.0 + other.0)
-    }
-}
-
-impl AddAssign for LevelCounts {
-    #[inline]
-    fn add_assign(&mut self, other: Self) {
-        *self = *self + other;
+        key.strip_prefix(&*self.bytes)
     }
 }
 

@@ -23,11 +23,13 @@ proptest! {
     #[test]
     fn the_rest_of_a_key_is_what_follows_the_prefix(
         prefix in vec(0u8..2, 0..12),
-        key in vec(0u8..2, 0..14),
+        key in vec(0u8..2, 0..22),
         longer: bool,
     ) {
         let key = if longer { [&prefix[..], &key].concat() } else { key };
-        prop_assert_eq!(SharedPrefix::new(&prefix).rest_of(&key), key.strip_prefix(&prefix[..]));
+        let rest = key.strip_prefix(&prefix[..]);
+        prop_assert_eq!(SharedPrefix::new(&prefix).rest_of(&key), rest);
+        prop_assert_eq!(SharedPrefix::new(&prefix).fence(&key), rest.map(prefix8));
     }
 
     #[test]
@@ -74,6 +76,11 @@ proptest! {
                     let segment = at.map(|at| live.levels()[run.level()].segments().get(at).unwrap().meta.id);
                     let fenced = run.find(fence, &key);
                     prop_assert_eq!(fenced.map(|fenced| fenced.meta.id), segment);
+                    match run.seek(fence) {
+                        Sought::In(sought) => prop_assert_eq!(Some(sought.meta.id), segment),
+                        Sought::Nowhere => prop_assert_eq!(None, segment),
+                        Sought::Unclear => {}
+                    }
                     prop_assert_eq!(fenced.and_then(|fenced| run.position_of(fenced, fence, &key)), at);
                     found.extend(segment);
                 }

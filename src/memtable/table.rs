@@ -248,6 +248,8 @@ impl MemtableFilter {
     /// Gives the memory back after the memtable is gone. Threads that keep the filter may still probe it, but
     /// must not rely on it.
     fn retire(&self) {
+        // A reader that finds a bit cleared then finds, after an acquire fence, that the view has changed.
+        std::sync::atomic::fence(Memory::Release);
         self.keys.clear();
     }
 

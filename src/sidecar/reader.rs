@@ -19,7 +19,7 @@ impl Sidecar {
     #[inline]
     pub fn prefetch(&self, hash: u64) {
         if let Some(bytes) = self.bytes.get() {
-            bytes.prober.prefetch(bytes.lines(), hash);
+            bytes.first.prefetch(bytes.map.window(), hash);
         }
     }
 
@@ -31,6 +31,12 @@ impl Sidecar {
             return self.ask_with_care(hash);
         }
         self.ask_whole(self.bytes.get()?, hash)
+    }
+
+    /// Whether [`ask`](Self::ask) denies the hash.
+    #[inline(never)]
+    pub fn denies(&self, hash: u64) -> bool {
+        self.ask(hash) == Some(Verdict::Absent)
     }
 
     /// [`ask`](Self::ask) for a prefix of keys. `None` also if the filter was built without such prefixes.

@@ -7,7 +7,7 @@ use super::unusable::Unusable;
 #[cfg(feature = "bench-support")]
 use crate::filter::FilterKind;
 use crate::filter::format::HEADER_BYTES;
-use crate::filter::{LINE_BYTES, Line, ProbeHash, Prober};
+use crate::filter::{FirstProbe, LINE_BYTES, Line, Prober};
 use crate::fs::{Map, Verified};
 use crate::sync::atomic::{
     AtomicBool, AtomicU8,
@@ -54,13 +54,15 @@ pub(super) const RESTED: u8 = 2;
 /// All groups have matched their checksums in this map.
 pub(super) const WHOLE: u8 = 3;
 
-/// A sidecar, whose file is opened when first needed.
+/// A sidecar, whose file is opened when first needed. What a first probe reads is in two cache lines: the
+/// beginning of `bytes`, and its state with `trust`.
+#[repr(C, align(64))]
 pub struct Sidecar {
+    /// The file's bytes: its map, from the first probe on, or the verified copy.
+    pub(super) bytes: OnceLock<Bytes>,
     /// What a probe may trust. Changes from `NOTHING` (pinned) or `BY_GROUP` (mapped) to `WHOLE`, from there
     /// to `RESTED` and back, and from any of them to `NOTHING` when the sidecar is condemned.
     pub(super) trust: AtomicU8,
-    /// The file's bytes: its map, from the first probe on, or the verified copy.
-    pub(super) bytes: OnceLock<Bytes>,
     /// What the header page says, once read.
     pub(super) facts: OnceLock<Facts>,
     expect: Expect,
@@ -76,9 +78,14 @@ pub struct Sidecar {
     pub(super) owners: Owners,
 }
 
-/// A sidecar's bytes in memory, with what a probe needs.
+/// A sidecar's bytes in memory, with what a probe needs. First probes read the first two fields only.
+#[repr(C)]
 pub(super) struct Bytes {
+    pub first: FirstProbe,
+    /// Its window has the lines of the first level.
     pub map: Map,
+    /// The number of lines.
+    lines: usize,
     /// Its share of the maps, if it is mapped.
     share: Option<Share>,
     pub prober: Prober,
@@ -89,14 +96,16 @@ impl Bytes {
     pub fn new(map: Map, share: Option<Share>, facts: &Facts) -> Self {
         let Facts { header, prober, .. } = *facts;
         let lines = header.lines as usize; // The file's length was checked, so this fits.
-        let map = map.with_window(HEADER_BYTES..HEADER_BYTES + lines * LINE_BYTES);
-        Bytes { map, share, prober, verified: Verified::none_of(header.groups()) }
+        let map = map.with_window(HEADER_BYTES..HEADER_BYTES + prober.first_level(lines) * LINE_BYTES);
+        let (first, verified) = (prober.first_probe(), Verified::none_of(header.groups()));
+        Bytes { first, map, lines, share, prober, verified }
     }
 
     /// The lines within the file's bytes, whose length was checked.
     #[inline]
     pub fn lines(&self) -> &[Line] {
-        self.map.window().as_chunks().0
+        let bytes = self.map.get(HEADER_BYTES..HEADER_BYTES + self.lines * LINE_BYTES);
+        bytes.unwrap_or_default().as_chunks().0
     }
 }
 
@@ -208,13 +217,13 @@ impl Sidecar {
         self.trust.load(Acquire) == WHOLE
     }
 
-    /// Whether all lines are trusted and the first one read denies the hash. If not, [`ask`](Self::ask)
-    /// decides. A caller that relies on it must check afterwards that no map has faulted
+    /// The first probe with its lines, if all lines are trusted. If the probe does not deny a hash,
+    /// [`ask`](Self::ask) decides. A caller that relies on it must check afterwards that no map has faulted
     /// ([`any_fault`](crate::fs::any_fault)).
     #[inline(always)]
-    pub fn denies(&self, hash: &ProbeHash) -> bool {
-        let bytes = self.bytes.get().filter(|_| self.is_whole());
-        bytes.is_some_and(|bytes| bytes.prober.denies(bytes.lines(), hash))
+    pub fn first_probe(&self) -> Option<(&FirstProbe, &[Line])> {
+        let bytes = self.bytes.get().filter(|_| self.is_whole())?;
+        Some((&bytes.first, bytes.map.window()))
     }
 
     /// Whether an access to its map has faulted.

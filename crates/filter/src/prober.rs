@@ -4,10 +4,56 @@ use crate::isa::Isa;
 use crate::kind::FilterKind;
 use crate::line::{LINE_BYTES, Line, line_of};
 use crate::parity::ProbeHash;
+use crate::parity::equation::FirstLanes;
 use crate::prefetch::prefetch;
 use crate::probe_fns::ProbeFns;
 use crate::verdict::Verdict;
 use crate::{blocked, parity};
+
+/// The probe of a filter's first line, which denies 95 % of the absent hashes. Takes the lines of the first
+/// level: see [`Prober::first_level`].
+#[derive(Debug, Clone, Copy)]
+pub struct FirstProbe {
+    lanes: Option<FirstLanes>,
+    denies: unsafe fn(line: &Line, hash: &ProbeHash, fraction: u64) -> bool,
+}
+
+impl FirstProbe {
+    /// Prefetches the line that [`denies`](Self::denies) will read.
+    #[inline]
+    pub fn prefetch(&self, lines: &[Line], hash: u64) {
+        if let Some(line) = lines.get(line_of(hash, lines.len())) {
+            prefetch(line);
+        }
+    }
+
+    /// Whether the first line alone shows that the hash was not added. If not, [`Prober::probe`] decides.
+    #[inline(always)]
+    pub fn denies(&self, lines: &[Line], hash: &ProbeHash) -> bool {
+        let Some((line, fraction)) = line_and_fraction(lines, lines.len(), hash.hash) else { return false };
+        // SAFETY: as in `Prober::probe`.
+        unsafe { (self.denies)(line, hash, fraction) }
+    }
+
+    /// Its first lanes with the line and the place of a hash; `None` without at least eight lanes.
+    #[inline(always)]
+    pub(crate) fn lanes_and_line<'l>(
+        &self,
+        lines: &'l [Line],
+        hash: u64,
+    ) -> Option<(&FirstLanes, &'l Line, u64)> {
+        let lanes = self.lanes.as_ref()?;
+        let (line, place) = line_and_fraction(lines, lines.len(), hash)?;
+        Some((lanes, line, place))
+    }
+}
+
+/// The line of a hash among the first ones, and the low word of hash × lines.
+#[inline(always)]
+fn line_and_fraction(lines: &[Line], first: usize, hash: u64) -> Option<(&Line, u64)> {
+    let product = u128::from(hash) * first as u128;
+    Some((lines.get((product >> 64) as usize)?, product as u64))
+}
 
 /// Probes lines that are stored elsewhere: in a mapped file, or in a [`BuiltFilter`](crate::BuiltFilter). A
 /// prober is small and [`Copy`], so it can be kept next to its lines.
@@ -38,6 +84,20 @@ impl Prober {
         Prober { kind, fns, first_level }
     }
 
+    /// The probe of the first line.
+    pub fn first_probe(&self) -> FirstProbe {
+        let lanes = match self.kind {
+            FilterKind::BlockedBloom { .. } => None,
+            FilterKind::Parity { width, .. } => parity::probe::first_lanes(width),
+        };
+        FirstProbe { lanes, denies: self.fns.denies }
+    }
+
+    /// The number of lines, of this many in total, among which the first probe chooses.
+    pub fn first_level(&self, lines: usize) -> usize {
+        if self.first_level == 0 { lines } else { self.first_level as usize }
+    }
+
     /// How the lines are read.
     pub fn kind(&self) -> FilterKind {
         self.kind
@@ -64,9 +124,7 @@ impl Prober {
     /// The line read first, and the low word of hash × lines.
     #[inline(always)]
     fn first_line<'l>(&self, lines: &'l [Line], hash: u64) -> Option<(&'l Line, u64)> {
-        let first = if self.first_level == 0 { lines.len() } else { self.first_level as usize };
-        let product = u128::from(hash) * first as u128;
-        Some((lines.get((product >> 64) as usize)?, product as u64))
+        line_and_fraction(lines, self.first_level(lines.len()), hash)
     }
 
     /// Whether the first line alone shows that the hash was not added, as for 95 % of the absent ones. If

@@ -9,7 +9,8 @@
 //! [`Process`](crate::fs::Process).
 
 use crate::engine::Engine;
-use crate::engine::read::{Reader, forget_filters};
+use crate::engine::read::Reader;
+use crate::engine::read::kept::forget_filters;
 use crate::error::{Error, Result};
 use crate::fs::LockGuard;
 use crate::sync::JoinHandle;

@@ -2,26 +2,20 @@
 //!
 //! A missing key ends at the filters of the current view. Any other read first loads the [`View`], then the
 //! visible sequence number. Each key is hashed once.
-//!
-//! A thread keeps the filters that it used last, so that a missing key needs no atomic read-modify-write.
-//! Such an instruction would also stop the CPU from starting the next lookup while it waits for this one's
-//! lines.
-//!
-//! 1. Each store counts its views. A thread keeps the filters of the last view that it used, with its number.
-//! 2. As long as the store's number is the same, these filters belong to the current view.
-//! 3. A thread that stops reading keeps old filters, but neither memtables nor segments. When a memtable or
-//!    segment is dropped, so are its filter's memory and file, no matter who keeps the filter. So an answer
-//!    counts only if the number is still the same afterwards.
-//! 4. A view with very many segments is not kept, so idle threads hold few of the maps that
-//!    [`max_mapped_filters`](crate::options::Options::max_mapped_filters) allows.
 
+pub(crate) mod counts;
+pub(crate) mod filters;
+pub(crate) mod kept;
 pub(crate) mod lookup;
 pub(crate) mod prefixes;
 pub(crate) mod route;
 pub(crate) mod view;
 
+use self::counts::FilterCounters;
+use self::filters::{Filters, KEYS_AHEAD};
+use self::kept::{KeptFilters, are_kept, keep, put_back, take_kept};
 use self::lookup::Lookup;
-use self::route::{FilterCounters, Filters, FirstSegment, HashedKey, KEYS_AHEAD, Route};
+use self::route::{FirstSegment, HashedKey, QuickLook, Route, Routed};
 use self::view::View;
 use crate::direction::Direction;
 use crate::engine::shared::{Seen, Shared};
@@ -31,25 +25,12 @@ use crate::filter::Verdict;
 use crate::key::{Entry, Seq, Value, prefix_end};
 use crate::segment::Access;
 use crate::sync::atomic::Ordering;
-use std::cell::RefCell;
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::fence;
 
 /// Keys of a multi-key read whose blocks are read from files at the same time.
 const READS_AHEAD: usize = 64;
-
-/// The number of stores whose filters a thread keeps. A store's number decides its slot.
-const SLOTS: usize = 4;
-
-/// The filters of a view.
-struct KeptFilters {
-    store: u64,
-    view: u64,
-    filters: Arc<Filters>,
-}
-
-thread_local!(static KEPT: RefCell<[Option<KeptFilters>; SLOTS]> = const { RefCell::new([const { None }; SLOTS]) });
 
 /// Reads of an open store.
 #[derive(Clone)]
@@ -88,27 +69,41 @@ impl Reader {
         self.shared.snapshot()
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
-        let (key, counters) = (self.hash_key(key), self.counters());
-        match self.route(key, counters) {
-            (Route::Nowhere, _) => Ok(None),
-            route => self.get_now(key, counters, route),
-        }
+        let hash = self.hash(key);
+        let routed = self.kept_route(key, hash);
+        if routed.is_nowhere() { Ok(None) } else { self.get_now(key, hash, routed) }
     }
 
-    /// The value of a key, given a fresh result of [`route`](Self::route).
+    /// The value of a key, given the result of [`kept_route`](Self::kept_route).
     #[inline(never)]
-    fn get_now(
+    fn get_now(&self, key: &[u8], hash: u64, routed: Routed) -> Result<Option<Value>> {
+        self.look_up(key, hash, routed, |lookup, route| lookup.get(route)).unwrap_or(Ok(None))
+    }
+
+    /// The result of `find` on a lookup in the current view, with its route; `None` if that leads nowhere.
+    /// `routed` is the result of [`kept_route`](Self::kept_route).
+    #[inline(always)]
+    fn look_up<R>(
         &self,
-        key: HashedKey<'_>,
-        counters: FilterCounters<'_>,
-        route: (Route, FirstSegment),
-    ) -> Result<Option<Value>> {
+        key: &[u8],
+        hash: u64,
+        routed: Routed,
+        find: impl FnOnce(&Lookup<'_>, Route) -> R,
+    ) -> Option<R> {
+        let (key, counters) = (HashedKey { key, hash }, self.counters());
+        let route = match routed {
+            Routed::UNKNOWN => self.ask_filters(|filters, counters| filters.route(key, counters)),
+            routed => routed.parts(),
+        };
+        if route.0 == Route::Nowhere {
+            return None;
+        }
         let view = self.shared.view();
         let seq = self.shared.visible();
         let (route, first) = self.route_in(&view, key, counters, route);
-        Lookup { view: &view, seq, key, first, counters }.get(route)
+        Some(find(&Lookup { view: &view, seq, key, first, counters }, route))
     }
 
     /// The value of a key in a view, as of `seq`.
@@ -189,27 +184,19 @@ impl Reader {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline(never)]
     pub fn may_contain(&self, key: &[u8]) -> Verdict {
-        let (key, counters) = (self.hash_key(key), self.counters());
-        match self.route(key, counters) {
-            (Route::Nowhere, _) => Verdict::Absent,
-            (Route::Runs(_), _) => Verdict::Maybe,
-            route => self.may_contain_now(key, counters, route),
+        let hash = self.hash(key);
+        match self.kept_route(key, hash) {
+            routed if routed.is_nowhere() => Verdict::Absent,
+            routed if routed.is_in_runs() => Verdict::Maybe,
+            routed => self.may_contain_now(key, hash, routed),
         }
     }
 
     #[inline(never)]
-    fn may_contain_now(
-        &self,
-        key: HashedKey<'_>,
-        counters: FilterCounters<'_>,
-        route: (Route, FirstSegment),
-    ) -> Verdict {
-        let view = self.shared.view();
-        let seq = self.shared.visible();
-        let (route, first) = self.route_in(&view, key, counters, route);
-        Lookup { view: &view, seq, key, first, counters }.may_contain(route)
+    fn may_contain_now(&self, key: &[u8], hash: u64, routed: Routed) -> Verdict {
+        self.look_up(key, hash, routed, |lookup, route| lookup.may_contain(route)).unwrap_or(Verdict::Absent)
     }
 
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
@@ -222,7 +209,7 @@ impl Reader {
     /// Whether the filters of the current view deny all keys that start with `prefix`.
     pub fn denies_prefix(&self, prefix: &[u8]) -> bool {
         let denials = self.shared.storage.prefixes.as_ref().and_then(|prefixes| prefixes.ask_prefix(prefix));
-        denials.is_some_and(|denials| self.ask_filters(|filters| filters.deny_prefix(prefix, &denials)))
+        denials.is_some_and(|denials| self.ask_filters(|filters, _| filters.deny_prefix(prefix, &denials)))
     }
 
     /// Whether a key may start with `prefix`, from memory alone.
@@ -265,26 +252,79 @@ impl Reader {
 
     #[inline(always)]
     fn counters(&self) -> FilterCounters<'_> {
-        self.shared.storage.metrics.filters.mine()
+        self.shared.storage.metrics.filters.mine().into()
     }
 
-    /// The route of a key by the current view's filters.
+    /// The route of a key by the current view's filters; unknown unless this thread keeps those.
     #[inline(always)]
-    fn route(&self, key: HashedKey<'_>, counters: FilterCounters<'_>) -> (Route, FirstSegment) {
-        self.ask_filters(move |filters| filters.route(key, counters))
+    fn kept_route(&self, key: &[u8], hash: u64) -> Routed {
+        self.kept_route_after(key, hash, || ())
     }
 
-    /// The result of `ask` on the current view's filters.
+    /// [`kept_route`](Self::kept_route). Calls `meanwhile` just before the filters are asked.
     #[inline(always)]
-    fn ask_filters<R>(&self, ask: impl Fn(&Filters) -> R) -> R {
+    fn kept_route_after(&self, key: &[u8], hash: u64, meanwhile: impl FnOnce()) -> Routed {
+        let current = &self.shared.current;
+        let number = current.number.load(Ordering::Acquire);
+        let Some(kept) = take_kept(current.store, number) else { return Routed::UNKNOWN };
+        meanwhile();
+        let look = kept.filters.quick_look(key, hash, kept.counters());
+        if look != QuickLook::NOWHERE {
+            return self.route_after(look, key, hash, kept, number);
+        }
+        put_back(kept);
+        if self.is_still(number) { Routed::NOWHERE } else { Routed::UNKNOWN }
+    }
+
+    /// [`kept_route`](Self::kept_route) after a quick look that did not find the key to be missing.
+    #[inline(never)]
+    fn route_after(
+        &self,
+        look: QuickLook,
+        key: &[u8],
+        hash: u64,
+        kept: Box<KeptFilters>,
+        number: u64,
+    ) -> Routed {
+        let routed = kept.filters.routed_after(look, key, hash, kept.counters());
+        put_back(kept);
+        if self.is_still(number) { routed } else { Routed::UNKNOWN }
+    }
+
+    /// Whether the current view's number is still the same, after its filters have answered. Filters of
+    /// dropped memtables and segments deny everything, and the view changes before a drop.
+    #[inline(always)]
+    fn is_still(&self, number: u64) -> bool {
+        fence(Ordering::Acquire);
+        self.shared.current.number.load(Ordering::Relaxed) == number
+    }
+
+    /// The result of `ask` on the current view's filters, which this thread then keeps.
+    fn ask_filters<R>(&self, ask: impl Fn(&Filters, FilterCounters<'_>) -> R) -> R {
         loop {
             // Loaded before the view, so that a thread never takes an old view for a new one.
-            let number = self.shared.current.number.load(Ordering::Acquire);
-            let load = || Arc::clone(&self.shared.view().filters);
-            let answer = with_kept(self.shared.current.store, number, load, &ask);
-            // Filters of dropped memtables and segments deny everything. The view changes before a drop.
-            fence(Ordering::Acquire);
-            if self.shared.current.number.load(Ordering::Relaxed) == number {
+            let number = self.shared.view_number();
+            let answer = match take_kept(self.shared.current.store, number) {
+                Some(kept) => {
+                    let answer = ask(&kept.filters, kept.counters());
+                    put_back(kept);
+                    answer
+                }
+                None => {
+                    let filters = Arc::clone(&self.shared.view().filters);
+                    let answer = ask(&filters, self.counters());
+                    if filters.may_be_kept() {
+                        keep(
+                            self.shared.current.store,
+                            number,
+                            filters,
+                            &self.shared.storage.metrics.filters,
+                        );
+                    }
+                    answer
+                }
+            };
+            if self.is_still(number) {
                 return answer;
             }
         }
@@ -307,92 +347,5 @@ impl Reader {
     }
 }
 
-/// Calls `ask` with the filters of view `view` of a store; gets them from `load` unless this thread has them.
-#[inline(always)]
-fn with_kept<R>(
-    store: u64,
-    view: u64,
-    load: impl FnOnce() -> Arc<Filters>,
-    ask: &impl Fn(&Filters) -> R,
-) -> R {
-    let known = KEPT.try_with(|kept| {
-        let kept = kept.try_borrow().ok()?;
-        let kept = kept.get(store as usize % SLOTS)?.as_ref()?;
-        (kept.store == store && kept.view == view).then(|| ask(&kept.filters))
-    });
-    match known {
-        Ok(Some(answer)) => answer,
-        _ => {
-            let filters = load();
-            let answer = ask(&filters);
-            if filters.may_be_kept() {
-                keep(KeptFilters { store, view, filters });
-            }
-            answer
-        }
-    }
-}
-
-/// Keeps filters and replaces others in the same slot. A thread that is ending keeps none.
-#[inline(never)]
-fn keep(newer: KeptFilters) {
-    let place = newer.store as usize % SLOTS;
-    // The older filters are dropped outside the borrow: that may unmap files.
-    let _older = KEPT.try_with(|kept| kept.try_borrow_mut().ok()?.get_mut(place)?.replace(newer));
-}
-
-/// Whether the thread keeps these filters of a store, because its last [`with_kept`] used them.
-fn are_kept(store: u64, filters: &Arc<Filters>) -> bool {
-    let are = KEPT.try_with(|kept| {
-        let kept = kept.try_borrow().ok()?;
-        let kept = kept.get(store as usize % SLOTS)?.as_ref()?;
-        Some(kept.store == store && Arc::ptr_eq(&kept.filters, filters))
-    });
-    matches!(are, Ok(Some(true)))
-}
-
-/// Drops this thread's filters of a closed store.
-pub(crate) fn forget_filters(store: u64) {
-    let _dropped = KEPT.try_with(|kept| {
-        let mut kept = kept.try_borrow_mut().ok()?;
-        kept.get_mut(store as usize % SLOTS)?.take_if(|kept| kept.store == store)
-    });
-}
-
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::Options;
-    use crate::support::fast_dir;
-    use std::cell::Cell;
-
-    #[test]
-    fn i1_a_filter_whose_memtable_goes_while_it_is_asked_is_not_believed() {
-        let dir = fast_dir();
-        let db = Options::new().open(dir.path()).unwrap();
-        (0..1000).for_each(|i| db.put(format!("key {i}"), "").unwrap());
-        let (reader, asked) = (db.reader(), Cell::new(0));
-        let key = reader.hash_key(b"key 7");
-        assert!(db.get("key 7").unwrap().is_some(), "this thread keeps the filter");
-        let route = reader.ask_filters(|filters| {
-            if asked.replace(asked.get() + 1) == 0 {
-                db.flush().unwrap();
-            }
-            filters.route(key, reader.counters())
-        });
-        assert_eq!((asked.get(), matches!(route, (Route::Runs(_), _))), (2, true), "{route:?}");
-    }
-
-    #[test]
-    fn filters_that_idle_threads_keep_are_empty_once_their_memtable_is_gone() {
-        let dir = fast_dir();
-        let db = Options::new().open(dir.path()).unwrap();
-        db.put("a", "").unwrap();
-        assert!(db.get("b").unwrap().is_none()); // Now this thread keeps the filters.
-        let filters = Arc::clone(&db.engine().shared.view().filters);
-        let hash = db.reader().hash_key(b"a").hash;
-        assert!(!filters.memtables_deny(hash));
-        drop(db);
-        assert!(filters.memtables_deny(hash));
-    }
-}
+mod tests;

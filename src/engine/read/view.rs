@@ -1,7 +1,7 @@
 //! What a reader sees: the memtables and segments of one moment.
 
+use super::filters::{FilterUse, Filters};
 use super::prefixes::Prefixes;
-use super::route::{FilterUse, Filters};
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::key::Seq;
@@ -57,7 +57,7 @@ impl View {
         used: FilterUse,
         prefixes: Option<Arc<Prefixes>>,
     ) -> Self {
-        let filters = Arc::new(Filters::new(used, vec![Arc::clone(active.filter())], &live));
+        let filters = Arc::new(Filters::new(used, &active, std::iter::empty(), &live));
         let had_ranges = !live.ranged().is_empty();
         View {
             active,
@@ -77,8 +77,8 @@ impl View {
         change(&mut view);
         view.had_ranges =
             !view.live.ranged().is_empty() || view.immutable.iter().any(|table| table.has_ranges());
-        let memtables = view.memtables().map(|table| Arc::clone(table.filter())).collect();
-        view.filters = Arc::new(Filters::new(view.filters.used, memtables, &view.live));
+        let full = view.immutable.iter();
+        view.filters = Arc::new(Filters::new(view.filters.used, &view.active, full, &view.live));
         view
     }
 

@@ -4,10 +4,10 @@ pub(crate) mod names;
 pub(crate) mod segment_builder;
 
 use crate::engine::metrics::Metrics;
+use crate::engine::read::filters::FilterUse;
 use crate::engine::read::prefixes::Prefixes;
-use crate::engine::read::route::FilterUse;
 use crate::error::{Error, Result};
-use crate::filter::{FilterSpec, PrefixSet};
+use crate::filter::{FilterSpec, Isa, PrefixSet};
 use crate::fs::{Fs, Process, StoreFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::manifest::SegmentMeta;
@@ -93,7 +93,7 @@ impl Storage {
     /// How lookups use filters. A thread that stops reading keeps at most a fraction of the allowed maps.
     pub fn filter_use(&self) -> FilterUse {
         let kept_max = KEPT_SEGMENTS_MAX.min(self.options.max_mapped_filters / 8);
-        FilterUse { on: self.filters_on(), kept_max }
+        FilterUse { on: self.filters_on(), isa: Isa::best(), kept_max }
     }
 
     /// The extractors whose prefixes new filters get.

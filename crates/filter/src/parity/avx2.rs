@@ -2,7 +2,9 @@
 
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;
-use super::equation::{Products, ROTATIONS, Vectors, read_by_rest, vectors_fit_wholly};
+use super::equation::{
+    FirstLanes, ProbeHash, Products, ROTATIONS, Vectors, read_by_rest, vectors_fit_wholly,
+};
 use super::layout::{Equation, Layout, Pieces, WORDS};
 use crate::line::Line;
 use std::arch::x86_64::*;
@@ -19,8 +21,8 @@ fn control(line: &Line) -> u32 {
 #[inline]
 #[target_feature(enable = "avx2")]
 fn top_bits(line: [__m256i; 2]) -> u32 {
-    let [low, high] = line.map(|half| _mm256_movemask_pd(_mm256_castsi256_pd(half)) as u32);
-    low | high << 4
+    let [low, high] = [_mm256_castsi256_pd(line[0]), _mm256_castsi256_pd(line[1])];
+    (_mm256_movemask_pd(low) | _mm256_movemask_pd(high) << 4) as u32
 }
 
 #[inline]
@@ -43,6 +45,37 @@ fn fits<L: Layout>(line: &Line, equation: &Equation) -> bool {
     }
 }
 
+/// A hash whose equation no layout has cut yet: the coefficients in each word, and the product with the
+/// fingerprint, shifted by 0 to 3.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    coefficients: __m256i,
+    fingerprints: __m256i,
+}
+
+#[inline]
+#[target_feature(enable = "avx2")]
+fn asked(hash: &ProbeHash) -> Asked {
+    let fingerprint = _mm256_set1_epi64x(hash.products.fingerprint as i64);
+    Asked {
+        coefficients: _mm256_set1_epi64x(hash.products.coefficients as i64),
+        fingerprints: _mm256_srlv_epi64(fingerprint, _mm256_setr_epi64x(0, 1, 2, 3)),
+    }
+}
+
+/// As `denies`.
+#[inline]
+#[target_feature(enable = "avx2,popcnt,bmi2")]
+fn lanes_deny(line: &Line, asked: &Asked, lanes: &FirstLanes, place: u64) -> bool {
+    let [first, others] = line_of(line);
+    let low = _mm256_and_si256(asked.coefficients, _mm256_set1_epi64x(lanes.low.get() as i64));
+    let sums = sums_of_parities([_mm256_and_si256(first, low), _mm256_and_si256(others, low)]);
+    let at = _mm_cvtsi64_si128(lanes.fingerprint_at as i64);
+    let wrong = _mm256_xor_si256(sums, _mm256_srl_epi64(asked.fingerprints, at));
+    _mm256_testz_si256(wrong, _mm256_set1_epi64x(0x11)) == 0
+        && !lanes.is_bumped(top_bits([first, others]), place)
+}
+
 /// Whether the parities of the first `LANES` (7 or 8) of eight 64-bit lanes equal the fingerprint's low bits.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -53,6 +86,14 @@ fn lanes_fit<const LANES: usize>(lanes: [__m256i; 2], fingerprint: u32) -> bool 
     _mm256_testz_si256(_mm256_xor_si256(sums_of_parities(lanes), wanted), compared) == 1
 }
 
+/// Each byte folded to four bits of the same parity.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn nibbles(words: __m256i) -> __m256i {
+    let folded = _mm256_xor_si256(words, _mm256_srli_epi16::<4>(words));
+    _mm256_and_si256(folded, _mm256_set1_epi8(15))
+}
+
 /// Bit 0 of sum j is the parity of word j, and bit 4 that of word j + 4.
 #[inline]
 #[target_feature(enable = "avx2")]
@@ -60,14 +101,10 @@ fn sums_of_parities(words: [__m256i; 2]) -> __m256i {
     /// The parities of 0 to 7, then those of 8 to 15, a byte each.
     const LOW: i64 = 0x0100_0001_0001_0100;
     const HIGH: i64 = 0x0001_0100_0100_0001;
-    let nibbles = words.map(|half| {
-        let folded = _mm256_xor_si256(half, _mm256_srli_epi16::<4>(half));
-        _mm256_and_si256(folded, _mm256_set1_epi8(15))
-    });
     // Each byte's parity: 0 or 1 for the first four words, 0 or 16 for the others.
-    let first = _mm256_shuffle_epi8(_mm256_setr_epi64x(LOW, HIGH, LOW, HIGH), nibbles[0]);
+    let first = _mm256_shuffle_epi8(_mm256_setr_epi64x(LOW, HIGH, LOW, HIGH), nibbles(words[0]));
     let others = _mm256_setr_epi64x(LOW << 4, HIGH << 4, LOW << 4, HIGH << 4);
-    let others = _mm256_shuffle_epi8(others, nibbles[1]);
+    let others = _mm256_shuffle_epi8(others, nibbles(words[1]));
     // A sum of eight parities is at most 8.
     _mm256_sad_epu8(_mm256_or_si256(first, others), _mm256_setzero_si256())
 }

@@ -2,7 +2,9 @@
 
 use super::avx512_algebra::{Avx512 as Steps, sums_of_halves};
 use super::entry::entry_points;
-use super::equation::{Products, ROTATIONS, Vectors, read_by_rest, vectors_fit_wholly};
+use super::equation::{
+    FirstLanes, ProbeHash, Products, ROTATIONS, Vectors, read_by_rest, vectors_fit_wholly,
+};
 use super::layout::{Equation, Layout, Pieces, WORDS};
 use crate::line::Line;
 use std::arch::x86_64::*;
@@ -30,6 +32,30 @@ fn fits<L: Layout>(line: &Line, equation: &Equation) -> bool {
         lanes = 0x7f;
     }
     (u32::from(parities(hit)) ^ equation.fingerprint) & lanes == 0
+}
+
+/// A hash whose equation no layout has cut yet: the coefficients in each word, and the product with the
+/// fingerprint.
+#[derive(Clone, Copy)]
+pub(super) struct Asked {
+    coefficients: __m512i,
+    fingerprint: u64,
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn asked(hash: &ProbeHash) -> Asked {
+    let coefficients = _mm512_set1_epi64(hash.products.coefficients as i64);
+    Asked { coefficients, fingerprint: hash.products.fingerprint }
+}
+
+/// As `denies`.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vpopcntdq")]
+fn lanes_deny(line: &Line, asked: &Asked, lanes: &FirstLanes, place: u64) -> bool {
+    let low = _mm512_and_si512(asked.coefficients, _mm512_set1_epi64(lanes.low.get() as i64));
+    let parities = parities(_mm512_and_si512(words_of(line), low));
+    parities != (asked.fingerprint >> lanes.fingerprint_at) as u8 && !lanes.is_bumped(control(line), place)
 }
 
 #[inline]

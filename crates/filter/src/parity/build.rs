@@ -3,6 +3,7 @@
 use super::equation::{next_level, place};
 use super::layout::{Layout, Words, for_width, line_of_words};
 use super::line_builder::LineBuilder;
+use super::loops::ProbeLoop;
 use super::sort::{SortHashes, reserve};
 use super::width::{Levels, MAX_LEVELS, Width};
 use crate::error::Error;
@@ -158,4 +159,15 @@ impl LevelBuilder<'_> {
 fn build_line<L: Layout>(isa: Isa, line: &mut LineBuilder, members: &[u64], count: u32) -> (Words, usize) {
     // SAFETY: an `Isa` proves that the CPU has its instruction set, which this function is compiled for.
     on_isa!(isa, module => unsafe { module::build_line::<L>(line, members, count) })
+}
+
+/// Here, next to the other call of what is compiled for an instruction set.
+impl Isa {
+    /// Runs a loop compiled for this instruction set. That is a call, so a loop of at most two words, like
+    /// its hash, stays in registers.
+    #[inline(always)]
+    pub fn run<L: ProbeLoop>(self, probe_loop: L, hash: u64) -> L::Output {
+        // SAFETY: an `Isa` exists only where detection found it.
+        on_isa!(self, module => unsafe { module::run(probe_loop, hash) })
+    }
 }

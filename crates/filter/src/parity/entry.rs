@@ -91,8 +91,8 @@ pub(super) fn probe_many(
 
 /// Defines the functions of a [`ProbeFns`](crate::probe_fns::ProbeFns) and the builder, compiled with
 /// `$features`. The module provides `control`, the control byte of a line; `fits`, whether its first lanes
-/// satisfy an equation; `rest`, its version of [`fits_wholly`](super::equation::fits_wholly); and `Steps`, to
-/// build.
+/// satisfy an equation; `rest`, its version of [`fits_wholly`](super::equation::fits_wholly); `Asked`,
+/// `asked` and `lanes_deny`, for loops (see [`loops`](super::loops)); and `Steps`, to build.
 macro_rules! entry_points {
     ($($features:literal)?) => {
         /// Whether the first lanes of a line deny a hash that its threshold does not bump to the next level.
@@ -180,6 +180,45 @@ macro_rules! entry_points {
         unsafe fn lower_levels<L: Layout>(lines: &[$crate::line::Line], hash: u64, levels: &[u32]) -> bool {
             let ask = |line: &_, hash, place| ask::<L>(line, hash, place);
             super::entry::probe_levels(lines, hash, levels, ask)
+        }
+
+        /// The instruction set of this module, in a loop that [`run`] has compiled for it.
+        #[derive(Clone, Copy)]
+        pub(super) struct Here(());
+
+        #[allow(unused_unsafe, reason = "the scalar functions are safe")]
+        impl super::loops::Probes for Here {
+            type Hash = (Asked, u64);
+
+            #[inline(always)]
+            fn hash(self, hash: super::equation::ProbeHash) -> Self::Hash {
+                // SAFETY: only `run` makes a `Here`, and its caller promises the features.
+                (unsafe { asked(&hash) }, hash.hash)
+            }
+
+            #[inline(always)]
+            fn denies(
+                self,
+                (asked, hash): &Self::Hash,
+                first: &$crate::prober::FirstProbe,
+                lines: &[$crate::line::Line],
+            ) -> bool {
+                match first.lanes_and_line(lines, *hash) {
+                    // SAFETY: as above.
+                    Some((lanes, line, place)) => unsafe { lanes_deny(line, asked, lanes, place) },
+                    None => false,
+                }
+            }
+        }
+
+        /// Runs a loop compiled for these features.
+        ///
+        /// # Safety
+        /// Same as [`contains`].
+        #[inline(never)]
+        $(#[target_feature(enable = $features)])?
+        pub(super) unsafe fn run<L: super::loops::ProbeLoop>(probe_loop: L, hash: u64) -> L::Output {
+            probe_loop.run(Here(()), hash)
         }
 
         /// [`LineBuilder::build`](super::line_builder::LineBuilder::build), compiled for these features.

@@ -14,6 +14,7 @@
 
 use super::layout::{Equation, Layout, MAX_LANES, Pieces, WORD_BITS, WORDS, Words, mask, words_of};
 use crate::line::Line;
+use std::num::NonZeroU64;
 
 /// Odd, without structure: the third to fifth digits of the fraction of π in base 2⁶⁴, made odd.
 const COEFFICIENTS: u64 = 0xa409_3822_299f_31d1;
@@ -149,7 +150,12 @@ const _: () = assert!(BUMPS + STEPS * BUMP_ALL == 256 && (BUMPS - 1).div_ceil(UN
 /// share. Fewer than one line in ten thousand needs a threshold there.
 #[inline(always)]
 pub(super) fn rank<L: Layout>(place: u64) -> u32 {
-    let scaled = (place >> 32) * u64::from(L::RANKS);
+    rank_of(place, L::RANKS.into())
+}
+
+#[inline(always)]
+fn rank_of(place: u64, ranks: u64) -> u32 {
+    let scaled = (place >> 32) * ranks;
     ((scaled >> 32) as u32).min(BUMP_ALL - 1)
 }
 
@@ -161,6 +167,30 @@ pub(super) fn share_bumped<L: Layout>(threshold: u32) -> f64 {
 #[inline(always)]
 pub(super) fn is_bumped<L: Layout>(control: u32, place: u64) -> bool {
     control >= BUMPS + STEPS * rank::<L>(place)
+}
+
+/// What a probe of the first eight lanes needs to know of a layout with at least as many. As data, so that
+/// one loop probes filters of all these widths.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FirstLanes {
+    /// The coefficients of the rows in the words of the lanes.
+    pub(super) low: NonZeroU64,
+    /// The first bit of the fingerprint in its product.
+    pub(super) fingerprint_at: u64,
+    ranks: u64,
+}
+
+impl FirstLanes {
+    /// Those of a layout; `None` for [`Seven`](super::layout::Seven), which has rows in other words.
+    pub(super) fn of<L: Layout>() -> Option<Self> {
+        let low = NonZeroU64::new(mask(L::LOW_ROWS)).filter(|_| L::LANES >= WORDS)?;
+        Some(FirstLanes { low, fingerprint_at: 64 - L::LANES as u64, ranks: L::RANKS.into() })
+    }
+
+    #[inline(always)]
+    pub(super) fn is_bumped(&self, control: u32, place: u64) -> bool {
+        control >= BUMPS + STEPS * rank_of(place, self.ranks)
+    }
 }
 
 /// What a control byte means.

@@ -91,7 +91,7 @@ fn control_bit(control: u32, word: usize) -> u64 {
 
 /// Bit `j` is the parity of word `j`. Folds halves onto each other and combines words, to a byte per word.
 #[inline(always)]
-fn parities_of(words: Words) -> u32 {
+pub(super) fn parities_of(words: Words) -> u32 {
     let pairs: [u64; 4] = std::array::from_fn(|i| fold(words[i], words[i + 4], 32, 0xffff_ffff));
     let fours: [u64; 2] = std::array::from_fn(|i| fold(pairs[i], pairs[i + 2], 16, 0x0000_ffff_0000_ffff));
     let mut bytes = fold(fours[0], fours[1], 8, 0x00ff_00ff_00ff_00ff);

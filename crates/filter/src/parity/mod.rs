@@ -129,9 +129,10 @@ pub(crate) mod build;
 mod checks;
 pub(crate) mod cost;
 mod entry;
-mod equation;
+pub(crate) mod equation;
 mod layout;
 mod line_builder;
+mod loops;
 pub(crate) mod probe;
 mod scalar;
 mod solve;
@@ -139,6 +140,7 @@ pub(crate) mod sort;
 pub(crate) mod width;
 
 pub use equation::ProbeHash;
+pub use loops::{ProbeLoop, Probes};
 pub use sort::{EachPiece, SortHashes};
 pub use width::{Levels, MAX_LEVELS, Width};
 

@@ -1,6 +1,6 @@
 //! Chooses the probe functions for an instruction set and a width, and probes lines that may not be trusted.
 
-use super::equation::{next_level, place};
+use super::equation::{FirstLanes, next_level, place};
 use super::layout::{Layout, for_width};
 use super::scalar;
 use super::width::{Levels, Width};
@@ -16,6 +16,11 @@ pub(crate) fn probe_fns(isa: Isa, width: Width) -> ProbeFns {
         one: module::contains::<L>,
         many: module::contains_many::<L>,
     }))
+}
+
+/// The first lanes of a width.
+pub(crate) fn first_lanes(width: Width) -> Option<FirstLanes> {
+    for_width!(width, L => FirstLanes::of::<L>())
 }
 
 /// See [`Prober::probe_believed`](crate::Prober::probe_believed).

@@ -2,8 +2,8 @@
 
 use super::algebra::Portable as Steps;
 use super::entry::entry_points;
-use super::equation::fits_wholly as rest;
-use super::layout::{Equation, Layout, words_of};
+use super::equation::{FirstLanes, ProbeHash, fits_wholly as rest};
+use super::layout::{Equation, Layout, parities_of, words_of};
 use crate::line::Line;
 
 entry_points!();
@@ -11,6 +11,23 @@ entry_points!();
 #[inline(always)]
 fn fits<L: Layout>(line: &Line, equation: &Equation) -> bool {
     L::fits_first(&words_of(line), equation)
+}
+
+/// A hash whose equation no layout has cut yet.
+pub(super) type Asked = ProbeHash;
+
+#[inline(always)]
+fn asked(hash: &ProbeHash) -> Asked {
+    *hash
+}
+
+/// As `denies`.
+#[inline(always)]
+fn lanes_deny(line: &Line, hash: &Asked, lanes: &FirstLanes, place: u64) -> bool {
+    let coefficients = hash.products.coefficients & lanes.low.get();
+    let parities = parities_of(words_of(line).map(|word| word & coefficients));
+    let fingerprint = (hash.products.fingerprint >> lanes.fingerprint_at) as u32;
+    (parities ^ fingerprint) & 0xff != 0 && !lanes.is_bumped(control(line), place)
 }
 
 /// The control byte of a line: bit 63 of each word, word 0 first.

@@ -111,6 +111,21 @@ pub(super) fn answer(width: Width, lines: &[Line], mut hash: u64, levels: &Level
     Answer { maybe: true, denied: false, lines: read }
 }
 
+/// Whether the first line denies the hash.
+struct OneFirstProbe<'a> {
+    first: FirstProbe,
+    first_level: &'a [Line],
+}
+
+impl ProbeLoop for OneFirstProbe<'_> {
+    type Output = bool;
+
+    #[inline(always)]
+    fn run<P: Probes>(self, probes: P, hash: u64) -> bool {
+        probes.denies(&probes.hash(ProbeHash::new(hash)), &self.first, self.first_level)
+    }
+}
+
 pub(super) fn assert_every_isa_agrees(width: Width, lines: &[Line], hashes: &[u64], levels: &Levels) {
     let kind = FilterKind::Parity { width, levels: *levels };
     let answers: Vec<Answer> = hashes.iter().map(|&hash| answer(width, lines, hash, levels)).collect();
@@ -121,6 +136,11 @@ pub(super) fn assert_every_isa_agrees(width: Width, lines: &[Line], hashes: &[u6
         assert_eq!(one_by_one, expected, "{case}");
         for (&hash, answer) in hashes.iter().zip(&answers) {
             assert_eq!(prober.denies(lines, &ProbeHash::new(hash)), answer.denied, "{case}, first line");
+        }
+        let (first, first_level) = (prober.first_probe(), &lines[..prober.first_level(lines.len())]);
+        for (&hash, answer) in hashes.iter().zip(&answers) {
+            let denied = isa.run(OneFirstProbe { first, first_level }, hash);
+            assert_eq!(denied, answer.denied && width >= Width::Eight, "{case}, first line in a loop");
         }
         let mut at_once = vec![Verdict::Absent];
         prober.probe_many(lines, hashes, &mut at_once);
