@@ -26,7 +26,7 @@ impl MergeCursor {
         while *passed < end {
             let mut rows = self.skip_puts(end - *passed);
             if rows == 0 {
-                if !self.advance_visible()? {
+                if !self.advance_row()? {
                     break;
                 }
                 rows = 1;
