@@ -90,15 +90,16 @@ impl MergeCursor {
     /// Moves to the next row that a reader sees; `false` at the end, and from then on.
     #[inline]
     pub fn advance_visible(&mut self) -> Result<bool> {
-        let found = self.advance_row()?;
-        self.load_value()?;
-        Ok(found)
+        // The lead is in the block of a row that was shown.
+        if self.step_put() { Ok(true) } else { self.find_next_value() }
     }
 
-    /// [`advance_visible`](Self::advance_visible) without the row's value.
-    #[inline]
-    fn advance_row(&mut self) -> Result<bool> {
-        if self.step_put() { Ok(true) } else { self.find_next() }
+    /// The rest of [`advance_visible`](Self::advance_visible). Out of line, to keep callers short.
+    #[inline(never)]
+    fn find_next_value(&mut self) -> Result<bool> {
+        let found = self.find_next()?;
+        self.load_value()?;
+        Ok(found)
     }
 
     /// Makes the value of the current row available.
@@ -107,8 +108,8 @@ impl MergeCursor {
         self.inputs.all.get_mut(self.top).map_or(Ok(()), MergeSource::load_value)
     }
 
-    /// The rest of [`advance_row`](Self::advance_row). Out of line, to keep callers short.
-    #[inline(never)]
+    /// Moves to the next row that a reader sees, whose value may not be available yet.
+    #[inline]
     fn find_next(&mut self) -> Result<bool> {
         let found = self.advance()?;
         self.find_visible(found)
@@ -265,7 +266,7 @@ impl MergeCursor {
             self.advance_at(0)?;
         }
         match self.order.first().map(|first| first.input) {
-            Some(top) if self.inputs.is_within(self.inputs.all[top].key()) => self.top = top,
+            Some(top) if self.inputs.is_at_entry_within(top) => self.top = top,
             _ => {
                 self.order.clear();
                 self.top = usize::MAX;

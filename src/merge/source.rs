@@ -58,6 +58,14 @@ impl MergeSource {
         }
     }
 
+    /// Whether the values of all entries at hand are available.
+    pub(super) fn has_values(&self) -> bool {
+        match self {
+            MergeSource::Run(RunCursor { at: RunPosition::Within(cursor), .. }) => cursor.has_values(),
+            _ => true,
+        }
+    }
+
     pub(super) fn advance(&mut self) -> Result<bool> {
         match self {
             MergeSource::Memtable(cursor) => Ok(cursor.advance()),

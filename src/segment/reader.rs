@@ -1,6 +1,6 @@
 //! Opening a segment, reading its blocks, and point reads.
 
-use super::block::{Block, Rows};
+use super::block::Block;
 use super::block_check::{check, check_kinds};
 use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
 use super::compress::{Payload, unpack};
@@ -144,17 +144,6 @@ impl Segment {
     pub(super) fn copy_in_place(&self, block: BlockPlace<'_>) -> Option<Block> {
         let location = || self.location(block.handle().offset);
         self.in_place.as_ref()?.copy(block, location, &self.counters)
-    }
-
-    /// [`copy_in_place`](Self::copy_in_place) without the values, which are empty.
-    pub(super) fn copy_keys_in_place(&self, block: BlockPlace<'_>) -> Option<Rows> {
-        let location = || self.location(block.handle().offset);
-        self.in_place.as_ref()?.copy_keys(block, location, &self.counters)
-    }
-
-    /// Whether values are coded, so that a walk has to decode them.
-    pub(super) fn has_coded_values(&self) -> bool {
-        self.tail.symbols.is_some()
     }
 
     /// Whether its blocks are read in place.

@@ -5,13 +5,34 @@
 //! 2. Before the merge shows a row, it asks for the values of its block.
 //! 3. Coded values are decoded then. A short walk leaves the decoded block in the block cache, so the next
 //!    one decodes nothing.
+//! 4. Blocks ahead are announced to the kernel, unless those before came from memory.
 
 use super::SegmentCursor;
 use crate::direction::Direction;
 use crate::error::Result;
-use crate::segment::block::Block;
+use crate::segment::block::{Block, Rows};
 use crate::segment::compress::keep_spare;
 use crate::segment::index::BlockPlace;
+use crate::segment::reader::Segment;
+use crate::sync::Instant;
+
+impl Segment {
+    /// [`copy_in_place`](Self::copy_in_place) without the values, which are empty.
+    fn copy_keys_in_place(&self, block: BlockPlace<'_>) -> Option<Rows> {
+        let location = || self.location(block.handle().offset);
+        self.in_place.as_ref()?.copy_keys(block, location, &self.counters)
+    }
+
+    /// Whether values are coded, so that a walk has to decode them.
+    fn has_coded_values(&self) -> bool {
+        self.tail.symbols.is_some()
+    }
+
+    /// Whether a block that is read in place was verified, and so read.
+    fn has_verified(&self, block: BlockPlace<'_>) -> bool {
+        self.in_place.as_ref().is_some_and(|in_place| in_place.is_verified(block))
+    }
+}
 
 impl SegmentCursor {
     /// Sets whether the walk calls [`load_values`](Self::load_values) at each row whose value it uses.
@@ -23,6 +44,11 @@ impl SegmentCursor {
     #[inline]
     pub fn load_values(&mut self) -> Result<()> {
         if self.lacks_values && !self.keys_only { self.enter_again() } else { Ok(()) }
+    }
+
+    /// Whether the rows of the current block have their values.
+    pub fn has_values(&self) -> bool {
+        !self.lacks_values
     }
 
     /// Enters the current block again, with its values, and stays at its current row.
@@ -41,22 +67,32 @@ impl SegmentCursor {
     /// Enters block `at`, if it can be read in place. Its memory is that of the previous block, unless
     /// somebody holds a value of that.
     pub(super) fn enter_in_place(&mut self, at: usize) -> bool {
-        let Some(partition) = self.partition.clone().filter(|_| self.access.is_range()) else { return false };
-        if !self.segment.reads_in_place() {
+        if !self.access.is_range() || !self.segment.reads_in_place() {
             return false;
         }
-        self.window.announce(&self.segment, &partition, at, self.direction == Direction::Reverse);
-        keep_spare(std::mem::take(&mut self.rows).into_memory());
+        // Taken, because other threads count references to it too.
+        let Some(partition) = self.partition.take() else { return false };
         let place = BlockPlace { partition: &partition, number: self.partition_at, at };
-        if self.defers_values || self.keys_only {
-            let Some(rows) = self.segment.copy_keys_in_place(place) else { return false };
-            self.walked += u64::from(place.handle().len);
-            self.hold_rows(rows);
-            (self.block_at, self.lacks_values) = (at, true);
-            return true;
+        let (backwards, was_read) = (self.direction == Direction::Reverse, self.segment.has_verified(place));
+        let is_timed = self.window.announce(&self.segment, &partition, at, backwards, was_read);
+        let begin = is_timed.then(Instant::now);
+        keep_spare(std::mem::take(&mut self.rows).into_memory());
+        let has_entered = self.copy(place);
+        begin.iter().for_each(|begin| self.window.note_time(begin.elapsed()));
+        self.partition = Some(partition);
+        has_entered
+    }
+
+    /// Copies a block, or its keys if they are enough for now.
+    fn copy(&mut self, place: BlockPlace<'_>) -> bool {
+        if !self.defers_values && !self.keys_only {
+            let block = self.decoded(place);
+            return block.map(|block| self.hold_at(place.at, block)).is_some();
         }
-        let Some(block) = self.decoded(place) else { return false };
-        self.hold_at(at, block);
+        let Some(rows) = self.segment.copy_keys_in_place(place) else { return false };
+        self.walked += u64::from(place.handle().len);
+        self.hold_rows(rows);
+        (self.block_at, self.lacks_values) = (place.at, true);
         true
     }
 
