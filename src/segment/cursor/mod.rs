@@ -1,5 +1,6 @@
 //! Walking a segment's entries from any bound, in either direction.
 
+mod copies;
 mod deferred;
 mod key_group;
 mod keys_only;
@@ -7,11 +8,12 @@ mod pass_damage;
 mod seek;
 mod steps;
 
-use self::steps::step;
+use self::steps::{Ahead, Stop, step};
 use super::access::Access;
 use super::block::{Block, Rows};
+use super::compress::keep_spare;
 use super::format::BlockHandle;
-use super::index::Index;
+use super::index::{BlockPlace, Index};
 use super::read_ahead::ReadAhead;
 use super::reader::Segment;
 use crate::direction::Direction;
@@ -355,6 +357,27 @@ impl SegmentCursor {
         Ok(())
     }
 
+    /// Enters block `at`, if it can be read in place. Its memory is that of the previous block, unless
+    /// somebody holds a value of that.
+    fn enter_in_place(&mut self, at: usize) -> bool {
+        if !self.access.is_range() || !self.segment.reads_in_place() {
+            return false;
+        }
+        // Taken, because other threads count references to it too.
+        let Some(partition) = self.partition.take() else { return false };
+        keep_spare(std::mem::take(&mut self.rows).into_memory());
+        let place = BlockPlace { partition: &partition, number: self.partition_at, at };
+        let (backwards, keeps) = (self.direction == Direction::Reverse, self.is_short());
+        let wants_values = !self.defers_values && !self.keys_only;
+        let copy = self.segment.copy_ahead(&mut self.window, place, backwards, wants_values, keeps);
+        self.partition = Some(partition);
+        let Some(rows) = copy else { return false };
+        self.walked += rows.bytes() as u64;
+        self.hold_rows(rows);
+        (self.block_at, self.lacks_values) = (at, !wants_values);
+        true
+    }
+
     fn hold_at(&mut self, at: usize, block: Block) {
         self.walked += block.bytes() as u64;
         self.hold(block);
@@ -374,19 +397,4 @@ impl SegmentCursor {
         }
         self.ahead = block.map_or(Ahead::Missing, Ahead::Cached);
     }
-}
-
-/// A partition, or a block of it, that could not be read.
-struct Stop {
-    partition: usize,
-    block: Option<usize>,
-}
-
-/// What the cursor knows about the block that it enters next.
-#[derive(Default)]
-enum Ahead {
-    #[default]
-    Unknown,
-    Missing,
-    Cached(Block),
 }

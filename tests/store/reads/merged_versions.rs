@@ -13,9 +13,12 @@ const MOMENTS: usize = 7;
 
 type Row = (Vec<u8>, Vec<u8>);
 
-/// Every version of every key, with the moment of its write. `None` is a deletion.
+/// The moment of a write, and its value. `None` is a deletion.
+type Version = (usize, Option<Vec<u8>>);
+
+/// Every version of every key, oldest first.
 #[derive(Default)]
-struct Versions(BTreeMap<Vec<u8>, Vec<(usize, Option<Vec<u8>>)>>);
+struct Versions(BTreeMap<Vec<u8>, Vec<Version>>);
 
 impl Versions {
     fn write(&mut self, moment: usize, key: Vec<u8>, value: Option<Vec<u8>>) {
@@ -29,7 +32,7 @@ impl Versions {
 
     /// The newest version of each key at a moment, unless that is a deletion.
     fn rows(&self, moment: usize) -> Vec<Row> {
-        let newest = |versions: &[(usize, Option<Vec<u8>>)]| {
+        let newest = |versions: &[Version]| {
             versions.iter().rev().find(|(written, _)| *written <= moment).and_then(|(_, value)| value.clone())
         };
         self.0.iter().filter_map(|(key, versions)| Some((key.clone(), newest(versions)?))).collect()
