@@ -40,6 +40,12 @@ impl Inputs {
         }
     }
 
+    /// Whether the current entry of an input is within the end.
+    #[inline]
+    pub fn is_at_entry_within(&self, index: usize) -> bool {
+        self.end == Bound::Unbounded || self.all.get(index).is_some_and(|source| self.is_within(source.key()))
+    }
+
     /// Moves an input to its next entry, past what cannot be read if the mask allows it; `false` at its end.
     #[inline]
     pub fn advance(&mut self, index: usize) -> Result<bool> {

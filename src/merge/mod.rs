@@ -90,11 +90,26 @@ impl MergeCursor {
     /// Moves to the next row that a reader sees; `false` at the end, and from then on.
     #[inline]
     pub fn advance_visible(&mut self) -> Result<bool> {
-        if self.step_put() { Ok(true) } else { self.find_next() }
+        // The lead is in the block of a row that was shown.
+        if self.step_put() { Ok(true) } else { self.find_next_value() }
     }
 
     /// The rest of [`advance_visible`](Self::advance_visible). Out of line, to keep callers short.
     #[inline(never)]
+    fn find_next_value(&mut self) -> Result<bool> {
+        let found = self.find_next()?;
+        self.load_value()?;
+        Ok(found)
+    }
+
+    /// Makes the value of the current row available.
+    #[inline]
+    fn load_value(&mut self) -> Result<()> {
+        self.inputs.all.get_mut(self.top).map_or(Ok(()), MergeSource::load_value)
+    }
+
+    /// Moves to the next row that a reader sees, whose value may not be available yet.
+    #[inline]
     fn find_next(&mut self) -> Result<bool> {
         let found = self.advance()?;
         self.find_visible(found)
@@ -113,7 +128,9 @@ impl MergeCursor {
             self.led = false;
         }
         let found = self.settle()?;
-        self.find_visible(found)
+        let found = self.find_visible(found)?;
+        self.load_value()?;
+        Ok(found)
     }
 
     /// Advances from an entry, if one was `found`, until a reader sees it.
@@ -249,7 +266,7 @@ impl MergeCursor {
             self.advance_at(0)?;
         }
         match self.order.first().map(|first| first.input) {
-            Some(top) if self.inputs.is_within(self.inputs.all[top].key()) => self.top = top,
+            Some(top) if self.inputs.is_at_entry_within(top) => self.top = top,
             _ => {
                 self.order.clear();
                 self.top = usize::MAX;
@@ -260,6 +277,10 @@ impl MergeCursor {
 
     fn start(&mut self) -> Result<()> {
         self.started = true;
+        // A row whose values are damaged must be passed as its keys are, where damage is skipped.
+        let skips_damage = self.inputs.mask.as_ref().is_some_and(|mask| mask.skips_damage());
+        let defers = self.inputs.all.len() > 1 && !skips_damage;
+        self.inputs.all.iter_mut().for_each(|source| source.defer_values(defers));
         let mut inputs = Vec::with_capacity(self.inputs.all.len());
         for input in 0..self.inputs.all.len() {
             if self.inputs.advance(input)? {

@@ -13,8 +13,9 @@ impl MergeCursor {
     /// Sets whether the walk wants keys only. Values mean nothing then, until it is set to `false`.
     pub fn want_keys(&mut self, keys_only: bool) -> Result<()> {
         self.inputs.all.iter_mut().try_for_each(|source| source.want_keys(keys_only))?;
-        let ahead = self.inputs.all.get(self.top).map_or(0, MergeSource::ahead);
-        self.lead = self.lead.min(ahead); // A group of keys may have had more rows ahead than the block has.
+        let top = self.inputs.all.get(self.top).filter(|top| keys_only || top.has_values());
+        // A group of keys may have had more rows ahead than the block has. In a lead, nothing loads values.
+        self.lead = self.lead.min(top.map_or(0, MergeSource::ahead));
         Ok(())
     }
 
@@ -26,7 +27,7 @@ impl MergeCursor {
         while *passed < end {
             let mut rows = self.skip_puts(end - *passed);
             if rows == 0 {
-                if !self.advance_visible()? {
+                if !self.step_put() && !self.find_next()? {
                     break;
                 }
                 rows = 1;

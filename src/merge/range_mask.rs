@@ -74,6 +74,11 @@ impl RangeMask {
         self.doubts.is_some() && may_skip(error)
     }
 
+    /// Whether the walk continues past what cannot be read.
+    pub(super) fn skips_damage(&self) -> bool {
+        self.doubts.is_some()
+    }
+
     /// Records what the walk continues past: entries that it may overwrite or delete are hidden.
     pub(super) fn skip(&mut self, damage: Damage) {
         self.span = None;

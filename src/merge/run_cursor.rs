@@ -24,6 +24,7 @@ pub struct RunCursor {
     is_first: bool,
     access: Access,
     keys_only: bool,
+    defers_values: bool,
     /// Bytes of blocks in the segments already passed.
     walked: u64,
     /// From the walk before a seek, for its block and its buffers.
@@ -51,6 +52,7 @@ impl RunCursor {
             is_first: true,
             access,
             keys_only: access == Access::Keys,
+            defers_values: false,
             walked: 0,
             kept: None,
         }
@@ -71,6 +73,14 @@ impl RunCursor {
         self.segments.seek(direction, start);
         copy_bound(start, &mut self.start);
         (self.direction, self.is_first, self.walked) = (direction, true, 0);
+    }
+
+    /// Sets whether values are loaded before they are used. Before the first entry of a walk.
+    pub(super) fn defer_values(&mut self, defers: bool) {
+        self.defers_values = defers;
+        if let RunPosition::Within(cursor) = &mut self.at {
+            cursor.defer_values(defers); // After a seek within its block.
+        }
     }
 
     /// Sets whether the walk wants keys only. Values mean nothing then.
@@ -122,6 +132,7 @@ impl RunCursor {
             let segment = file.open()?;
             let kept = self.kept.take();
             let mut cursor = kept.unwrap_or_else(|| segment.resting_cursor(self.direction, self.access));
+            cursor.defer_values(self.defers_values || self.keys_only);
             let started = cursor.restart(segment, self.direction, start);
             let started = started.and_then(|()| cursor.want_keys(self.keys_only));
             cursor.add_walked(self.walked);

@@ -42,6 +42,30 @@ impl MergeSource {
         }
     }
 
+    /// Sets whether the walk calls [`load_value`](Self::load_value) before it uses a value.
+    pub(super) fn defer_values(&mut self, defers: bool) {
+        if let MergeSource::Run(cursor) = self {
+            cursor.defer_values(defers);
+        }
+    }
+
+    /// Makes the current value available.
+    #[inline]
+    pub(super) fn load_value(&mut self) -> Result<()> {
+        match self {
+            MergeSource::Run(RunCursor { at: RunPosition::Within(cursor), .. }) => cursor.load_values(),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether the values of all entries at hand are available.
+    pub(super) fn has_values(&self) -> bool {
+        match self {
+            MergeSource::Run(RunCursor { at: RunPosition::Within(cursor), .. }) => cursor.has_values(),
+            _ => true,
+        }
+    }
+
     pub(super) fn advance(&mut self) -> Result<bool> {
         match self {
             MergeSource::Memtable(cursor) => Ok(cursor.advance()),

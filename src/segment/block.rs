@@ -94,6 +94,13 @@ impl Rows {
         self.bytes
     }
 
+    /// The rows of a mapped block, [checked](check) before, as copies without their values, which are empty.
+    pub fn without_values(bytes: &[u8]) -> Self {
+        let layout = layout_of(bytes);
+        let keys = bytes.get(..layout.values).unwrap_or(bytes);
+        Rows { bytes: Payload::from(keys).into_memory(), layout }
+    }
+
     /// The value of row `at`, sharing the memory of the block.
     #[inline]
     pub fn to_value(&self, at: usize) -> Value {

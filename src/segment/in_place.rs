@@ -99,6 +99,20 @@ impl InPlace {
         (!self.has_faulted()).then_some(copy)
     }
 
+    /// The [rows without their values](Rows::without_values) of a block; see [`get`](Self::get). `None` if
+    /// the block must be read from the file.
+    pub fn copy_keys<'l>(
+        &self,
+        block: BlockPlace<'_>,
+        location: impl FnOnce() -> Location<'l>,
+        counters: &ReadCounters,
+    ) -> Option<Rows> {
+        let stored = self.stored(block.handle())?;
+        self.verify(block, location, counters, stored)?;
+        let rows = Rows::without_values(stored);
+        (!self.has_faulted()).then_some(rows)
+    }
+
     /// Whether a block was verified.
     #[inline]
     pub fn is_verified(&self, block: BlockPlace<'_>) -> bool {

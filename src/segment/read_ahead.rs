@@ -4,9 +4,12 @@ use super::index::Index;
 use super::reader::Segment;
 use crate::error::Result;
 use std::ops::Range;
+use std::time::Duration;
 
 /// Largest read-ahead.
 pub const READ_BYTES: u64 = 256 << 10;
+/// A mapped block that takes this long probably comes from the disk. From memory, it takes 1 to 3 µs.
+const FROM_DISK: Duration = Duration::from_micros(10);
 
 /// A part of a segment file in memory. The first read is one block, so that a short range stays cheap; each
 /// further read is twice as large as the previous one, up to 256 KiB.
@@ -17,6 +20,8 @@ pub struct ReadAhead {
     next_bytes: u64,
     /// What [`announce`](Self::announce) has announced.
     announced: Range<u64>,
+    /// The block with which that begins came from memory, not from the disk.
+    was_warm: bool,
     /// Its reads do not count as reads of the store.
     uncounted: bool,
 }
@@ -29,7 +34,7 @@ impl ReadAhead {
 
     /// Starts again with a read of one block, for another walk.
     pub fn start_over(&mut self) {
-        self.next_bytes = 0;
+        (self.next_bytes, self.was_warm) = (0, false);
     }
 
     /// Forgets its contents, for another segment.
@@ -39,15 +44,34 @@ impl ReadAhead {
 
     /// Asks for the blocks that a walk in place will enter after block `at` (before it when `backwards`), in
     /// requests that grow as reads do. The first request covers `at` alone, which is read at once anyway.
-    pub fn announce(&mut self, segment: &Segment, index: &Index, at: usize, backwards: bool) {
+    ///
+    /// A request is a system call. It is saved if `at` `was_read` before and the previous request was for
+    /// memory: the caller passes how long its first block took to [`note_time`](Self::note_time). Returns
+    /// whether it shall.
+    pub fn announce(
+        &mut self,
+        segment: &Segment,
+        index: &Index,
+        at: usize,
+        backwards: bool,
+        was_read: bool,
+    ) -> bool {
         let handle = index.handle(at);
-        if !(self.announced.start <= handle.offset && handle.end() <= self.announced.end) {
-            self.announced = index.span(at, backwards, self.next_bytes);
-            if self.next_bytes > 0 {
-                segment.file.will_need(self.announced.start, self.announced.end - self.announced.start);
-            }
-            self.next_bytes = (2 * self.next_bytes.max(u64::from(handle.len))).min(READ_BYTES);
+        if self.announced.start <= handle.offset && handle.end() <= self.announced.end {
+            return false;
         }
+        self.announced = index.span(at, backwards, self.next_bytes);
+        if self.next_bytes > 0 && !(was_read && self.was_warm) {
+            segment.file.will_need(self.announced.start, self.announced.end - self.announced.start);
+        }
+        self.next_bytes = (2 * self.next_bytes.max(u64::from(handle.len))).min(READ_BYTES);
+        self.was_warm = false;
+        was_read
+    }
+
+    /// How long the first block of the last request took.
+    pub fn note_time(&mut self, time: Duration) {
+        self.was_warm = time < FROM_DISK;
     }
 
     /// Block `at` of `index` as stored. On a miss, reads it with the blocks after it (before it when

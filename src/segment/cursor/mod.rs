@@ -1,12 +1,14 @@
 //! Walking a segment's entries from any bound, in either direction.
 
+mod copies;
+mod deferred;
 mod key_group;
 mod keys_only;
 mod pass_damage;
 mod seek;
 mod steps;
 
-use self::steps::step;
+use self::steps::{Ahead, Stop, step};
 use super::access::Access;
 use super::block::{Block, Rows};
 use super::compress::keep_spare;
@@ -55,6 +57,10 @@ pub struct SegmentCursor {
     suffix: Range<usize>,
     /// The walk wants no values now.
     keys_only: bool,
+    /// The walk asks for the values of a row before it uses them.
+    defers_values: bool,
+    /// The rows of a block have no values yet.
+    lacks_values: bool,
     /// The rows are the keys of a group of blocks.
     is_in_group: bool,
     gathered: Option<Box<Gathered>>,
@@ -86,6 +92,8 @@ impl Segment {
             current: NOWHERE,
             suffix: 0..0,
             keys_only: false,
+            defers_values: false,
+            lacks_values: false,
             is_in_group: false,
             gathered: None,
             group_bytes: 0,
@@ -270,7 +278,13 @@ impl SegmentCursor {
     /// Holds the rows of a block or a group.
     #[inline]
     fn hold(&mut self, block: Block) {
-        self.rows = block.rows();
+        self.hold_rows(block.rows());
+    }
+
+    #[inline]
+    fn hold_rows(&mut self, rows: Rows) {
+        self.rows = rows;
+        self.lacks_values = false;
         self.shared = self.rows.shared_front();
         self.left = 0..self.rows.len();
         (self.block_at, self.is_in_group) = (NOWHERE, false);
@@ -284,7 +298,8 @@ impl SegmentCursor {
         (self.partitions, self.blocks, self.left) = (0..0, 0..0, 0..0);
         self.rows = Rows::default();
         self.ahead = Ahead::Unknown;
-        (self.block_at, self.current, self.is_in_group) = (NOWHERE, NOWHERE, false);
+        (self.block_at, self.current) = (NOWHERE, NOWHERE);
+        (self.is_in_group, self.lacks_values) = (false, false);
     }
 
     fn enter_partition(&mut self, at: usize) -> Result<Arc<Index>> {
@@ -316,8 +331,7 @@ impl SegmentCursor {
     fn enter_readable(&mut self, at: usize) -> Result<()> {
         let is_short = self.is_short();
         self.block_at = NOWHERE;
-        if let Some(block) = self.copy_in_place(at) {
-            self.hold_at(at, block);
+        if self.enter_in_place(at) {
             return Ok(());
         }
         let Some(partition) = &self.partition else { return Ok(()) };
@@ -343,22 +357,31 @@ impl SegmentCursor {
         Ok(())
     }
 
+    /// Enters block `at`, if it can be read in place. Its memory is that of the previous block, unless
+    /// somebody holds a value of that.
+    fn enter_in_place(&mut self, at: usize) -> bool {
+        if !self.access.is_range() || !self.segment.reads_in_place() {
+            return false;
+        }
+        // Taken, because other threads count references to it too.
+        let Some(partition) = self.partition.take() else { return false };
+        keep_spare(std::mem::take(&mut self.rows).into_memory());
+        let place = BlockPlace { partition: &partition, number: self.partition_at, at };
+        let (backwards, keeps) = (self.direction == Direction::Reverse, self.is_short());
+        let wants_values = !self.defers_values && !self.keys_only;
+        let copy = self.segment.copy_ahead(&mut self.window, place, backwards, wants_values, keeps);
+        self.partition = Some(partition);
+        let Some(rows) = copy else { return false };
+        self.walked += rows.bytes() as u64;
+        self.hold_rows(rows);
+        (self.block_at, self.lacks_values) = (at, !wants_values);
+        true
+    }
+
     fn hold_at(&mut self, at: usize, block: Block) {
         self.walked += block.bytes() as u64;
         self.hold(block);
         self.block_at = at;
-    }
-
-    /// A copy of block `at`, if it can be read in place. Its memory is that of the previous block, unless
-    /// somebody holds a value of that.
-    fn copy_in_place(&mut self, at: usize) -> Option<Block> {
-        let partition = self.partition.as_ref().filter(|_| self.access.is_range())?;
-        if !self.segment.reads_in_place() {
-            return None;
-        }
-        self.window.announce(&self.segment, partition, at, self.direction == Direction::Reverse);
-        keep_spare(std::mem::take(&mut self.rows).into_memory());
-        self.segment.copy_in_place(BlockPlace { partition, number: self.partition_at, at })
     }
 
     /// Looks up the next block of the partition in the cache, and prefetches it if its values will be read:
@@ -374,19 +397,4 @@ impl SegmentCursor {
         }
         self.ahead = block.map_or(Ahead::Missing, Ahead::Cached);
     }
-}
-
-/// A partition, or a block of it, that could not be read.
-struct Stop {
-    partition: usize,
-    block: Option<usize>,
-}
-
-/// What the cursor knows about the block that it enters next.
-#[derive(Default)]
-enum Ahead {
-    #[default]
-    Unknown,
-    Missing,
-    Cached(Block),
 }

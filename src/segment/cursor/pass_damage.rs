@@ -1,7 +1,8 @@
 //! Continues past what cannot be read.
 
+use super::SegmentCursor;
+use super::steps::Stop;
 use super::steps::beyond;
-use super::{SegmentCursor, Stop};
 use crate::error::{Error, Result};
 use crate::segment::damaged_blocks::DamagedBlocks;
 

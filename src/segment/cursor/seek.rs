@@ -1,7 +1,7 @@
 //! Starting a walk at a key.
 
-use super::steps::beyond;
-use super::{Ahead, NOWHERE, SegmentCursor};
+use super::steps::{Ahead, beyond};
+use super::{NOWHERE, SegmentCursor};
 use crate::direction::Direction;
 use crate::error::Result;
 use crate::segment::access::Access;

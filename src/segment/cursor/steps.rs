@@ -1,6 +1,7 @@
-//! Steps through numbers in either direction.
+//! Steps through numbers in either direction, and what a walk knows about the blocks that they lead to.
 
 use crate::direction::Direction;
+use crate::segment::block::Block;
 use std::ops::Range;
 
 /// The numbers below `count` that follow `at` in the direction of the walk.
@@ -18,4 +19,19 @@ pub fn step(direction: Direction, left: &mut Range<usize>) -> Option<usize> {
         Direction::Forward => left.next(),
         Direction::Reverse => left.next_back(),
     }
+}
+
+/// A partition, or a block of it, that could not be read.
+pub struct Stop {
+    pub partition: usize,
+    pub block: Option<usize>,
+}
+
+/// What the cursor knows about the block that it enters next.
+#[derive(Default)]
+pub enum Ahead {
+    #[default]
+    Unknown,
+    Missing,
+    Cached(Block),
 }

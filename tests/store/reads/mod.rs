@@ -3,6 +3,7 @@
 mod cursor;
 mod i7_readers_never_wait;
 mod long_skips;
+mod merged_versions;
 mod ranges;
 mod reads_ahead;
 mod snapshots;
