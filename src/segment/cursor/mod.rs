@@ -361,13 +361,15 @@ impl SegmentCursor {
         self.segment.copy_in_place(BlockPlace { partition, number: self.partition_at, at })
     }
 
-    /// Looks up the next block of the partition in the cache, and prefetches it if its values will be read:
-    /// the misses then overlap with the use of this block's rows.
+    /// Looks up the next block of the partition in the cache, and prefetches it if its values will be read or
+    /// if it is read in place: the misses then overlap with the use of this block's rows.
     fn look_ahead(&mut self) {
         let skips = std::mem::take(&mut self.skips);
-        let is_cached = self.access.is_range() && !self.segment.reads_in_place();
-        let Some(partition) = self.partition.as_ref().filter(|_| is_cached) else { return };
+        let Some(partition) = self.partition.as_ref().filter(|_| self.access.is_range()) else { return };
         let Some(at) = step(self.direction, &mut self.blocks.clone()) else { return };
+        if self.segment.reads_in_place() {
+            return self.segment.prefetch_in_place(partition.handle(at));
+        }
         let block = self.segment.cached_block(partition.handle(at), self.is_short());
         if self.access == Access::Range && !skips {
             block.iter().for_each(Block::prefetch);
