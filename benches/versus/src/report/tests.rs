@@ -115,7 +115,10 @@ fn stores_just_written_show_their_runs_at_start_and_memory() {
     assert!(about.contains("5,000 rows of 1,024 bytes"), "{about}");
     let text = readme::section(&run);
     assert!(text.contains("| sorted runs by level, just written | L0 5, L1 1 | L0 5, L1 1 | – |"), "{text}");
-    assert!(text.contains("| data | LZ4, own cache | FSST, mapped, or LZ4, own cache | plain, mapped |"), "{text}");
+    assert!(
+        text.contains("| data | LZ4, own cache | FSST, mapped, or LZ4, own cache | plain, mapped |"),
+        "{text}"
+    );
 }
 
 #[test]
