@@ -5,7 +5,9 @@
 //! ```
 //!
 //! Row `n` has a random key and line `n` of the file, which starts again with other digits once all lines are
-//! used. Reads are of present keys, after one pass that fills the block cache; the rest is in the page cache.
+//! used. Instead of a file, `half` stands for values of 100 bytes of which half are zeros, eight bytes by
+//! eight, as in `versus`. Reads are of present keys, after one pass that fills the block cache; the rest is
+//! in the page cache.
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
@@ -22,8 +24,7 @@ fn main() -> Result<()> {
     let mut number = |what| arguments.next().expect(what).parse::<u64>().expect(what);
     let (rows, cache_bytes) = (number("the number of rows"), number("the cache in MiB") << 20);
     for file in arguments {
-        let text = std::fs::read_to_string(&file).expect("a text file");
-        let lines: Vec<&[u8]> = text.lines().map(str::as_bytes).filter(|line| !line.is_empty()).collect();
+        let lines = if file == "half" { half_zeros() } else { lines_of(&file) };
         println!("{file}: {rows} rows of {} lines", lines.len());
         for codec in CODECS {
             let dir = tempfile::tempdir().expect("a temporary directory");
@@ -34,7 +35,22 @@ fn main() -> Result<()> {
     Ok(())
 }
 
-fn measure(db: &Db, rows: u64, lines: &[&[u8]], codec: Compression) -> Result<()> {
+fn lines_of(file: &str) -> Vec<Vec<u8>> {
+    let text = std::fs::read_to_string(file).expect("a text file");
+    text.lines().filter(|line| !line.is_empty()).map(|line| line.as_bytes().to_vec()).collect()
+}
+
+/// An index, a zero, and then bytes of which every other eight are zeros.
+fn half_zeros() -> Vec<Vec<u8>> {
+    let value = |n: u64| {
+        let words = (0..8).flat_map(|i| [mix(n << 3 | i), 0]).flat_map(u64::to_le_bytes);
+        let head = [n, 0].into_iter().flat_map(u64::to_le_bytes);
+        head.chain(words.skip(mix(n) as usize % 16)).take(100).collect()
+    };
+    (0..100_000).map(value).collect()
+}
+
+fn measure(db: &Db, rows: u64, lines: &[Vec<u8>], codec: Compression) -> Result<()> {
     let started = Instant::now();
     for first in (0..rows).step_by(BATCH as usize) {
         let mut batch = Batch::new();
@@ -79,9 +95,9 @@ fn key(n: u64) -> String {
     format!("user{:020}", mix(n))
 }
 
-fn value(n: u64, lines: &[&[u8]]) -> Vec<u8> {
+fn value(n: u64, lines: &[Vec<u8>]) -> Vec<u8> {
     let (round, line) = (n / lines.len() as u64, n % lines.len() as u64);
-    let mut value = lines[line as usize].to_vec();
+    let mut value = lines[line as usize].clone();
     if round > 0 {
         let mut seed = mix(n);
         for digit in value.iter_mut().filter(|byte| byte.is_ascii_digit()) {

@@ -46,6 +46,11 @@ impl Block {
         Block(Payload::from(bytes).into_memory())
     }
 
+    /// Takes a payload with the decoded values of a mapped block that was [checked](check) before.
+    pub fn decoded(payload: Payload) -> Self {
+        Block(payload.into_memory())
+    }
+
     /// Takes a decompressed payload, and [checks](check) it.
     pub fn parse(payload: Payload) -> Parsed<Self> {
         check(&payload)?;
@@ -69,7 +74,12 @@ impl Block {
 
     /// Starts to load the first 4 KiB into the CPU's caches.
     pub fn prefetch(&self) {
-        self.0.chunks(LINE_BYTES).take(PREFETCH_LINES).for_each(sidebloom_filter::prefetch);
+        Block::prefetch_bytes(&self.0);
+    }
+
+    /// [`prefetch`](Self::prefetch) of a mapped block.
+    pub fn prefetch_bytes(bytes: &[u8]) {
+        bytes.chunks(LINE_BYTES).take(PREFETCH_LINES).for_each(sidebloom_filter::prefetch);
     }
 
     /// The rows.
@@ -123,17 +133,18 @@ impl<'a> Rows<&'a [u8]> {
         Rows { bytes, layout: layout_of(bytes) }
     }
 
-    /// [`get`](Rows::get) with a copy of the value that `decode` makes.
+    /// [`get`](Rows::get) with a copy of the value. `decode` makes it from a part of the block if values are
+    /// coded.
     #[inline]
     pub fn get_copied(
         &self,
         key: &[u8],
         hash: u64,
-        decode: impl FnOnce(&[u8]) -> Option<Bytes>,
+        decode: impl FnOnce(Range<usize>) -> Option<Bytes>,
     ) -> Option<Option<Entry>> {
         let Some(at) = self.find(key, hash) else { return Some(None) };
         let value = if self.has_coded_values() {
-            decode(self.value(at))?
+            decode(self.value_range(at))?
         } else {
             Bytes::copy_from_slice(self.value(at))
         };
@@ -356,8 +367,9 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
         self.part(suffixes, key_ends, header.key_width, header.keys, at)
     }
 
+    /// The value of row `at`, as a part of the block.
     #[inline]
-    fn value_range(&self, at: usize) -> Range<usize> {
+    pub fn value_range(&self, at: usize) -> Range<usize> {
         let Layout { header, value_ends, values, .. } = self.layout;
         self.part(values, value_ends, header.value_width, header.values, at)
     }

@@ -1,6 +1,6 @@
 //! The header of a data block, and the offsets of the areas after it. Shared by builder and reader.
 
-use crate::codec::{Decoder, Encode};
+use crate::codec::Decoder;
 
 /// Size of the header, in bytes. The fingerprints follow it.
 pub const HEADER_BYTES: usize = 28;
@@ -43,10 +43,22 @@ const CODED: u8 = 0x80;
 impl BlockHeader {
     /// Appends the header's bytes.
     pub fn encode_into(&self, out: &mut Vec<u8>) {
-        [self.count, self.prefix, self.keys, self.values].into_iter().for_each(|field| out.put_u32(field));
+        out.extend_from_slice(&self.encoded());
+    }
+
+    /// The header's bytes.
+    pub fn encoded(&self) -> [u8; HEADER_BYTES] {
         let value_width = self.value_width | if self.has_coded_values { CODED } else { 0 };
-        out.extend([self.key_width, value_width, self.seq_width, self.tombstones]);
-        out.put_u64(self.min_seq);
+        let [count, prefix, keys, values] =
+            [self.count, self.prefix, self.keys, self.values].map(u32::to_le_bytes);
+        let widths = [self.key_width, value_width, self.seq_width, self.tombstones];
+        let (mut out, mut at) = ([0; HEADER_BYTES], 0);
+        for field in [count, prefix, keys, values, widths] {
+            out[at..at + 4].copy_from_slice(&field);
+            at += 4;
+        }
+        out[at..].copy_from_slice(&self.min_seq.to_le_bytes());
+        out
     }
 
     /// The code of the kinds of its entries, if only a newer version knows them.

@@ -14,9 +14,10 @@
 //!               tombstones u8  smallest seq u64
 //!               fingerprint u8*count  bytes*prefix  (key end)*count  (value end)*count  seq*count
 //!               tombstone bits  suffix*count  value*count
-//! value      := bytes, or in a block of type 3 code*
+//! value      := bytes, or in a block of type 3 code*, or, without symbols, bytes*  token*
 //! code       := number of a symbol u8  |  255 u8  byte  |  254 u8  length u8  byte*length
 //!             | 253 u8  length u8
+//! token      := [zeros u8]  [bytes u8]  (bytes << 4 | zeros) u8       15 if the number has its own byte
 //! symbols    := mark u64  table
 //! table      := count u8  length u8*count  symbol*count       a symbol: 1 to 8 bytes
 //!
@@ -62,16 +63,18 @@
 //! block exactly. A data block is valid exactly when the writer would produce the same bytes for its entries;
 //! `verify` checks that.
 //!
-//! In a block of type 3, values are coded with the segment's symbols: each code stands for its symbol,
-//! 255 for the byte after it, 254 for a run of bytes, and
-//! 253 for a run of zeros. The high bit of `value width` is then set, and `values` and the ends are those
-//! of the codes. A search decodes only the value that it finds. Other blocks of the segment, whose values
-//! would not shrink, are of type 0. Invalid: the bit without the type or the type without the bit, a code
-//! without a symbol, an empty run, a value over 64 MiB.
+//! In a block of type 3, values are coded with the segment's symbols: each code stands for its symbol, 255
+//! for the byte after it, 254 for a run of bytes, and 253 for a run of zeros. If the table has no symbols, a
+//! value is a sequence of steps instead: so many of its bytes, then so many zeros, as the step's token says.
+//! The token of the first step is the last one (`runs.rs`). The high bit of `value width` is set in a block
+//! of type 3, and `values` and the ends are those of the codes. A search decodes only the value that it
+//! finds. Other blocks of the segment, whose values would not shrink, are of type 0. Invalid: the bit
+//! without the type or the type without the bit, a code without a symbol, an empty run, bytes and tokens
+//! that do not meet, a value over 64 MiB.
 //!
 //! **symbols.** The strings that are frequent in the values (`symbols.rs`). The properties repeat the table,
 //! so that a file that has lost its end can still be salvaged. `mark` is 2⁶⁴ - 3, which no index has as its
-//! base. Invalid: no symbols, an empty or longer symbol, a table that differs from the properties', or
+//! base. Invalid: an empty or longer symbol, a table that differs from the properties', or
 //! symbols in a segment of another compression than "fsst".
 //!
 //! **index.** Each separator stands for one block. It is at least the block's last key and less than the

@@ -76,7 +76,7 @@ impl InPlace {
         let stored = self.stored(block.handle())?;
         Block::prefetch_front(stored);
         self.verify(block, location, counters, stored)?;
-        let decode = |codes: &[u8]| self.symbols.as_deref()?.decode(codes, Bytes::copy_from_slice);
+        let decode = |codes| self.symbols.as_deref()?.decode(stored, codes, Bytes::copy_from_slice);
         let entry = Rows::mapped(stored).get_copied(key, hash, decode)?;
         (!self.has_faulted()).then_some(entry)
     }
@@ -92,7 +92,7 @@ impl InPlace {
         let stored = self.stored(block.handle())?;
         self.verify(block, location, counters, stored)?;
         let copy = if Rows::mapped(stored).has_coded_values() {
-            Block::parse(self.symbols.as_deref()?.decode_block(stored).ok()?).ok()?
+            Block::decoded(self.symbols.as_deref()?.decode_block(stored).ok()?)
         } else {
             Block::copied(stored)
         };
@@ -111,6 +111,11 @@ impl InPlace {
         self.verify(block, location, counters, stored)?;
         let rows = Rows::without_values(stored);
         (!self.has_faulted()).then_some(rows)
+    }
+
+    /// Starts to load a block into the CPU's caches.
+    pub fn prefetch(&self, handle: BlockHandle) {
+        Block::prefetch_bytes(self.stored(handle).unwrap_or_default());
     }
 
     /// Whether a block was verified.

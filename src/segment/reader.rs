@@ -146,6 +146,13 @@ impl Segment {
         self.in_place.as_ref()?.copy(block, location, &self.counters)
     }
 
+    /// Starts to load a block that is read in place into the CPU's caches.
+    pub(super) fn prefetch_in_place(&self, handle: BlockHandle) {
+        if let Some(in_place) = &self.in_place {
+            in_place.prefetch(handle);
+        }
+    }
+
     /// Whether its blocks are read in place.
     pub(super) fn reads_in_place(&self) -> bool {
         self.in_place.as_ref().is_some_and(|in_place| !in_place.has_faulted())

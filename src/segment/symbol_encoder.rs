@@ -1,8 +1,9 @@
 //! Encodes values with a symbol table ([`symbols`](super::symbols)).
 
 use super::format::SYMBOLS_MAX;
-use super::symbols::{ESCAPE, RUN, Symbols, ZEROS};
-use std::ops::Range;
+use super::runs::encode_runs;
+use super::symbol_decoder::{ESCAPE, RUN, ZEROS};
+use super::symbols::Symbols;
 use std::sync::Arc;
 
 /// A run is written if it saves more than its code and its length.
@@ -10,9 +11,6 @@ const RUN_BYTES: usize = 2;
 /// A run ends where its bytes would take this much less as symbols.
 const LOSS_MAX: isize = 4;
 
-/// Fewer bytes are coded one by one, where symbols save little: that takes less space, and more time to
-/// decode.
-const RUN_MIN: usize = 32;
 /// Fewer zeros are coded one by one.
 const ZEROS_MIN: usize = 4;
 
@@ -21,16 +19,16 @@ const SYMBOLS_SHARE_MIN: usize = 16;
 
 /// Codes values.
 pub struct SymbolEncoder {
-    /// `None` if values are coded as runs and single bytes.
+    /// `None` if values are coded as runs.
     compressor: Option<fsst::Compressor>,
     symbols: Arc<Symbols>,
 }
 
 impl SymbolEncoder {
-    /// Chooses the codes for values like these: symbols, or runs and single bytes if symbols would save
-    /// little. `None` if a symbol table cannot be made.
+    /// Chooses the codes for values like these: symbols, or runs if symbols would save little. `None` if a
+    /// symbol table cannot be made.
     pub fn train(sample: &Vec<&[u8]>) -> Option<Self> {
-        let runs = SymbolEncoder { compressor: None, symbols: Arc::new(single_bytes()?) };
+        let runs = SymbolEncoder { compressor: None, symbols: Arc::new(Symbols::none()) };
         let symbols = SymbolEncoder::with_symbols(sample)?;
         let [of_runs, of_symbols] = [&runs, &symbols].map(|encoder| {
             let mut codes = Vec::new();
@@ -51,7 +49,8 @@ impl SymbolEncoder {
             compressor = fsst::Compressor::rebuild_from(symbols, lens);
         }
         let lens = compressor.symbol_lengths().get(..compressor.n_symbols())?;
-        let mut table = vec![u8::try_from(lens.len()).ok()?];
+        let count = u8::try_from(lens.len()).ok().filter(|&count| count > 0)?; // 0 stands for runs.
+        let mut table = vec![count];
         table.extend_from_slice(lens);
         for (symbol, &len) in compressor.symbol_table().iter().zip(lens) {
             table.extend_from_slice(symbol.to_u64().to_le_bytes().get(..len.into())?);
@@ -144,47 +143,6 @@ impl SymbolEncoder {
     }
 }
 
-/// The symbols of which each is the byte of its own code.
-fn single_bytes() -> Option<Symbols> {
-    let count = u8::try_from(SYMBOLS_MAX).ok()?;
-    let table: Vec<u8> = [count].into_iter().chain((0..count).map(|_| 1)).chain(0..count).collect();
-    Symbols::parse(&table)
-}
-
-/// Appends the codes of a value with the symbols of [`single_bytes`].
-fn encode_runs(value: &[u8], out: &mut Vec<u8>) {
-    let mut rest = value;
-    while !rest.is_empty() {
-        let zeros = zeros_in(rest).unwrap_or(rest.len()..rest.len());
-        for run in rest.get(..zeros.start).unwrap_or_default().chunks(u8::MAX.into()) {
-            if run.len() >= RUN_MIN {
-                out.extend([RUN, run.len() as u8]);
-                out.extend_from_slice(run);
-            } else {
-                let escape = |byte: u8| (usize::from(byte) >= SYMBOLS_MAX).then_some(ESCAPE);
-                out.extend(run.iter().flat_map(|&byte| escape(byte).into_iter().chain([byte])));
-            }
-        }
-        for from in zeros.clone().step_by(u8::MAX.into()) {
-            out.extend([ZEROS, u8::try_from(zeros.end - from).unwrap_or(u8::MAX)]);
-        }
-        rest = rest.get(zeros.end..).unwrap_or_default();
-    }
-}
-
-/// The first run of at least [`ZEROS_MIN`] zeros.
-fn zeros_in(bytes: &[u8]) -> Option<Range<usize>> {
-    let mut start = 0;
-    loop {
-        start += bytes.get(start..)?.iter().position(|byte| *byte == 0)?;
-        let zeros = bytes.get(start..)?.iter().take_while(|byte| **byte == 0).count();
-        if zeros >= ZEROS_MIN {
-            return Some(start..start + zeros);
-        }
-        start += zeros;
-    }
-}
-
 /// A part of a value: the length of its codes, and its own.
 #[derive(Clone, Copy, Default)]
 struct Span {
@@ -199,7 +157,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn decoded(symbols: &Symbols, coded: &[u8]) -> Option<Vec<u8>> {
-        symbols.decode(coded, <[u8]>::to_vec)
+        symbols.decode(coded, 0..coded.len(), <[u8]>::to_vec)
     }
 
     fn encoded(encoder: &SymbolEncoder, value: &[u8]) -> Vec<u8> {

@@ -2,45 +2,61 @@
 //! value and nothing else.
 //!
 //! A symbol is a string of one to eight bytes that is frequent in the values. A coded value is a sequence of
-//! codes of one byte: that of a symbol, or [`ESCAPE`] and a byte as it is. Source: Boncz, Neumann, Leis,
-//! "FSST: Fast Random Access String Compression", PVLDB 13 (2020). [`RUN`] and [`ZEROS`] are additions, for
-//! values that are only partly text: noise, such as a hash, would otherwise take two bytes for each byte, and
-//! no symbol of the encoder ends with a zero.
+//! codes of one byte: that of a symbol, or [`ESCAPE`](super::symbol_decoder::ESCAPE) and a byte as it is.
+//! Source: Boncz, Neumann, Leis, "FSST: Fast Random Access String Compression", PVLDB 13 (2020). Runs of
+//! bytes and of zeros are additions, for values that are only partly text: noise, such as a hash, would
+//! otherwise take two bytes for each byte, and no symbol of the encoder ends with a zero. A table without
+//! symbols stands for values of another form, [runs](super::runs).
 
 use super::block::Rows;
 use super::block_layout::{BlockHeader, HEADER_BYTES};
 use super::compress::Payload;
 use super::format::{
-    BlockHandle, Compression, DATA_BYTES_MAX, Location, Parsed, SYMBOL_BYTES, SYMBOLS_BYTES_MAX,
-    SYMBOLS_MARK, SYMBOLS_MAX, TRAILER_BYTES, open_block,
+    BlockHandle, Compression, DATA_BYTES_MAX, Location, Parsed, SYMBOLS_BYTES_MAX, SYMBOLS_MARK,
+    TRAILER_BYTES, open_block,
 };
+use super::runs::decode_runs;
+use super::symbol_decoder::SymbolDecoder;
 use crate::codec::Decoder;
 use crate::error::Result as FileResult;
-use crate::key::MAX_VALUE_BYTES;
 use std::cell::Cell;
 use std::fmt;
+use std::ops::Range;
 
-/// The code that stands for the byte after it.
-pub(super) const ESCAPE: u8 = 255;
-/// The code that stands for as many bytes as the byte after it says, which follow.
-pub(super) const RUN: u8 = 254;
-/// The code that stands for as many zeros as the byte after it says.
-pub(super) const ZEROS: u8 = 253;
-const _: () = assert!(SYMBOLS_MAX == ZEROS as usize);
-/// The largest buffer that a thread keeps for decoding.
+/// The largest buffers that a thread keeps for decoding.
 const DECODED_BYTES: usize = 64 << 10;
 
-thread_local!(static DECODED: Cell<Vec<u8>> = const { Cell::new(Vec::new()) });
+thread_local! {
+    static DECODED: Cell<Decoded> = const { Cell::new(Decoded { values: Vec::new(), ends: Vec::new() }) };
+}
+
+/// Buffers for decoding.
+#[derive(Default)]
+struct Decoded {
+    values: Vec<u8>,
+    /// Where the values of a block end in `values`.
+    ends: Vec<u32>,
+}
+
+impl Decoded {
+    /// Those of the thread.
+    fn take() -> Self {
+        DECODED.try_with(Cell::take).unwrap_or_default()
+    }
+
+    /// Keeps them for the thread's next values.
+    fn keep(self) {
+        if self.values.len() + self.ends.len() * size_of::<u32>() <= DECODED_BYTES {
+            _ = DECODED.try_with(|kept| kept.set(self));
+        }
+    }
+}
 
 /// A symbol table.
 pub struct Symbols {
     encoded: Box<[u8]>,
-    /// For each code, the bytes of its symbol, padded with zeros.
-    words: Box<[[u8; SYMBOL_BYTES]; 256]>,
-    /// For each code, the length of its symbol; 0 for a code without one.
-    lens: Box<[u8; 256]>,
-    /// Each code below [`ZEROS`] stands for the byte of its number.
-    are_bytes: bool,
+    /// `None` if values are coded as [runs](super::runs).
+    decoder: Option<SymbolDecoder>,
 }
 
 impl Symbols {
@@ -48,17 +64,17 @@ impl Symbols {
     pub fn parse(encoded: &[u8]) -> Option<Self> {
         let mut fields = Decoder::new(encoded);
         let count = usize::from(fields.u8()?);
-        let of_symbols = fields.take(count)?;
-        let (mut words, mut lens) = (Box::new([[0; SYMBOL_BYTES]; 256]), Box::new([0; 256]));
-        for ((word, len), &symbol_len) in words.iter_mut().zip(lens.iter_mut()).zip(of_symbols) {
-            let symbol = fields.take(symbol_len.into()).filter(|symbol| !symbol.is_empty())?;
-            word.get_mut(..symbol.len())?.copy_from_slice(symbol);
-            *len = symbol_len;
+        let mut decoder = SymbolDecoder::new();
+        for &len in fields.take(count)? {
+            decoder.add(fields.take(len.into())?)?;
         }
-        let is_whole = (1..=SYMBOLS_MAX).contains(&count) && fields.remaining() == 0;
-        let mut all = (0..ZEROS).zip(words.iter().zip(lens.iter()));
-        let are_bytes = all.all(|(code, (word, len))| *len == 1 && word.first() == Some(&code));
-        is_whole.then(|| Symbols { encoded: encoded.into(), words, lens, are_bytes })
+        let decoder = (count > 0).then_some(decoder);
+        (fields.remaining() == 0).then(|| Symbols { encoded: encoded.into(), decoder })
+    }
+
+    /// The table without symbols: values are coded as runs.
+    pub fn none() -> Self {
+        Symbols { encoded: [0].into(), decoder: None }
     }
 
     /// The table as parsed.
@@ -66,110 +82,85 @@ impl Symbols {
         &self.encoded
     }
 
-    /// Calls `take` with the decoded value. `None` if no table could have produced the codes.
-    pub fn decode<T>(&self, coded: &[u8], take: impl FnOnce(&[u8]) -> T) -> Option<T> {
-        let mut buffer = DECODED.try_with(Cell::take).unwrap_or_default();
-        let taken =
-            self.decode_to(coded, &mut buffer, 0).map(|end| take(buffer.get(..end).unwrap_or_default()));
-        if buffer.len() <= DECODED_BYTES {
-            _ = DECODED.try_with(|kept| kept.set(buffer));
-        }
+    /// Calls `take` with the decoded value, whose codes are a part of `block`. `None` if no table could have
+    /// produced the codes.
+    #[inline]
+    pub fn decode<T>(&self, block: &[u8], part: Range<usize>, take: impl FnOnce(&[u8]) -> T) -> Option<T> {
+        let mut decoded = Decoded::take();
+        let end = self.decode_into(block, part, &mut decoded.values, 0);
+        let taken = end.map(|end| take(decoded.values.get(..end).unwrap_or_default()));
+        decoded.keep();
         taken
     }
 
-    /// Writes the decoded value to `out`, from `at` on. Returns its end; `out` may be longer.
+    /// Writes the decoded value to `out`, from `start` on. Returns its end; `out` may be longer.
     #[inline]
-    fn decode_to(&self, coded: &[u8], out: &mut Vec<u8>, at: usize) -> Option<usize> {
-        let most = at + coded.len() * SYMBOL_BYTES;
-        if out.len() < most {
-            out.resize(most, 0);
+    fn decode_into(
+        &self,
+        block: &[u8],
+        part: Range<usize>,
+        out: &mut Vec<u8>,
+        start: usize,
+    ) -> Option<usize> {
+        match &self.decoder {
+            Some(decoder) => decoder.decode_into(block, part, out, start),
+            None => decode_runs(block, part, out, start),
         }
-        let (mut end, mut codes) = (at, coded);
-        while let Some((&code, rest)) = codes.split_first() {
-            if self.are_bytes
-                && let Some((word, count)) = bytes_at(codes)
-            {
-                *out.get_mut(end..)?.first_chunk_mut()? = word;
-                (end, codes) = (end + count, codes.get(count..)?);
-                continue;
-            }
-            let len = match code {
-                ZEROS => {
-                    let (&len, left) = rest.split_first()?;
-                    codes = left;
-                    end.checked_sub(at).filter(|len| *len <= MAX_VALUE_BYTES)?;
-                    let most = end + usize::from(len) + left.len() * SYMBOL_BYTES;
-                    if out.len() < most {
-                        out.resize(most, 0);
-                    }
-                    out.get_mut(end..end + usize::from(len))?.fill(0);
-                    len.into()
-                }
-                ESCAPE | RUN => {
-                    let (bytes, left) = literals(code, rest)?;
-                    out.get_mut(end..end + bytes.len())?.copy_from_slice(bytes);
-                    codes = left;
-                    bytes.len()
-                }
-                _ => {
-                    *out.get_mut(end..)?.first_chunk_mut()? = *self.words.get(usize::from(code))?;
-                    codes = rest;
-                    usize::from(*self.lens.get(usize::from(code))?)
-                }
-            };
-            if len == 0 {
-                return None;
-            }
-            end += len;
-        }
-        (end - at <= MAX_VALUE_BYTES).then_some(end)
     }
 
     /// The length of the symbol of a code; 0 if it has none.
     pub(super) fn len_of(&self, code: u8) -> usize {
-        self.lens.get(usize::from(code)).copied().unwrap_or_default().into()
+        self.decoder.as_ref().map_or(0, |decoder| decoder.len_of(code))
     }
 
-    /// The payload of a block with the decoded values of a coded one, which the caller parses. Bytes may
+    /// The payload of a block with the decoded values of a coded one, which was checked before. Bytes may
     /// follow the block.
     pub fn decode_block(&self, coded: &[u8]) -> Parsed<Payload> {
-        const REFUSED: &str = "the values of the data block do not decode";
         let rows = Rows::mapped(coded);
-        let Some(areas) = rows.areas().filter(|_| rows.has_coded_values()) else { return Err(REFUSED) };
-        let mut values = DECODED.try_with(Cell::take).unwrap_or_default();
-        let (mut ends, mut end) = (Vec::with_capacity(rows.len()), 0);
+        let mut decoded = Decoded::take();
+        let payload = self.decode_rows(coded, &rows, &mut decoded).and_then(|()| decoded.payload(&rows));
+        decoded.keep();
+        payload.ok_or("the values of the data block do not decode")
+    }
+
+    /// Decodes the values of all rows.
+    fn decode_rows(&self, block: &[u8], rows: &Rows<&[u8]>, decoded: &mut Decoded) -> Option<()> {
+        let (mut end, Decoded { values, ends }) = (0, decoded);
+        ends.clear();
         for at in 0..rows.len() {
-            end = self.decode_to(rows.value(at), &mut values, end).ok_or(REFUSED)?;
+            end = self.decode_into(block, rows.value_range(at), values, end)?;
             if end > DATA_BYTES_MAX {
-                return Err(REFUSED);
+                return None;
             }
             ends.push(end as u32);
         }
-        let first = ends.first().copied().unwrap_or_default();
-        let is_fixed = (1..).zip(&ends).all(|(count, &end)| u64::from(end) == count * u64::from(first));
-        let (len, value_width) = if is_fixed { (first, 0) } else { (end as u32, 4) };
-        let header = BlockHeader { values: len, value_width, has_coded_values: false, ..areas.header };
+        rows.has_coded_values().then_some(())
+    }
+}
+
+impl Decoded {
+    /// A block with these values, and all else as these rows have it.
+    fn payload(&self, rows: &Rows<&[u8]>) -> Option<Payload> {
+        let (areas, ends) = (rows.areas()?, &self.ends);
+        let (first, end) = (*ends.first()?, *ends.last()?);
+        let is_fixed = (1..).zip(ends).all(|(count, &end)| u64::from(end) == count * u64::from(first));
+        let (values, value_width) = if is_fixed { (first, 0) } else { (end, 4) };
+        let header = BlockHeader { values, value_width, has_coded_values: false, ..areas.header };
         let ends_bytes = ends.len() * usize::from(value_width);
-        let total = HEADER_BYTES + areas.before_ends.len() + ends_bytes + areas.after_ends.len() + end;
-        if total > DATA_BYTES_MAX {
-            return Err(REFUSED);
-        }
-        let payload = Payload::filled(total, |mut raw| {
-            let mut head = Vec::with_capacity(HEADER_BYTES);
-            header.encode_into(&mut head);
-            for part in [&head[..], areas.before_ends] {
-                raw = copy(raw, part)?;
-            }
-            for end in ends.iter().filter(|_| value_width > 0) {
-                raw = copy(raw, &end.to_le_bytes())?;
-            }
-            raw = copy(raw, areas.after_ends)?;
-            copy(raw, values.get(..end).unwrap_or_default()).map(drop)
-        });
-        if values.len() <= DECODED_BYTES {
-            _ = DECODED.try_with(|kept| kept.set(values));
-        }
-        payload.map_err(|()| REFUSED)
+        let values = self.values.get(..end as usize)?;
+        let total =
+            HEADER_BYTES + areas.before_ends.len() + ends_bytes + areas.after_ends.len() + values.len();
+        let fill = |mut raw: &mut [u8]| {
+            raw.split_off_mut(..HEADER_BYTES)?.copy_from_slice(&header.encoded());
+            raw.split_off_mut(..areas.before_ends.len())?.copy_from_slice(areas.before_ends);
+            let raw_ends = raw.split_off_mut(..ends_bytes)?.chunks_exact_mut(size_of::<u32>());
+            raw_ends.zip(ends).for_each(|(raw, end)| raw.copy_from_slice(&end.to_le_bytes()));
+            raw.split_off_mut(..areas.after_ends.len())?.copy_from_slice(areas.after_ends);
+            raw.split_off_mut(..values.len())?.copy_from_slice(values);
+            Some(())
+        };
+        let is_small = total <= DATA_BYTES_MAX;
+        is_small.then(|| Payload::filled(total, |raw| fill(raw).ok_or(())).ok())?
     }
 }
 
@@ -189,37 +180,6 @@ pub(super) fn parse_symbols(location: Location<'_>, stored: &[u8]) -> FileResult
     table.and_then(Symbols::parse).ok_or_else(|| location.damaged("the symbol table does not parse"))
 }
 
-/// The next eight codes, and how many of them, from the first on, are below [`ZEROS`]; `None` if none are, or
-/// fewer than eight codes are left.
-#[inline]
-fn bytes_at(codes: &[u8]) -> Option<([u8; 8], usize)> {
-    const HIGH_BITS: u64 = 0x8080_8080_8080_8080;
-    const ABOVE: u64 = 0x0101_0101_0101_0101 * (0x80 - (ZEROS as u64 & 0x7f));
-    let word = codes.first_chunk()?;
-    let bits = u64::from_le_bytes(*word);
-    // The high bit of each byte of at least `ZEROS`: its own is set, and the rest of it carries into another.
-    let others = bits & ((bits & !HIGH_BITS) + ABOVE) & HIGH_BITS;
-    let count = others.trailing_zeros() as usize / 8;
-    (count > 0).then_some((*word, count))
-}
-
-/// The bytes that follow the code [`ESCAPE`] or [`RUN`] as they are, and the codes after them.
-#[inline]
-fn literals(code: u8, rest: &[u8]) -> Option<(&[u8], &[u8])> {
-    if code == ESCAPE {
-        return rest.split_at_checked(1);
-    }
-    let (&len, rest) = rest.split_first()?;
-    rest.split_at_checked(len.into())
-}
-
-/// Copies `part` to the start of `raw`. Returns the rest of `raw`.
-fn copy<'a>(raw: &'a mut [u8], part: &[u8]) -> Result<&'a mut [u8], ()> {
-    let (start, rest) = raw.split_at_mut_checked(part.len()).ok_or(())?;
-    start.copy_from_slice(part);
-    Ok(rest)
-}
-
 impl PartialEq for Symbols {
     fn eq(&self, other: &Self) -> bool {
         self.encoded == other.encoded
@@ -237,11 +197,13 @@ impl fmt::Debug for Symbols {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::key::MAX_VALUE_BYTES;
+    use crate::segment::symbol_decoder::{ESCAPE, RUN, ZEROS};
     use proptest::collection::vec;
     use proptest::prelude::*;
 
     fn decoded(symbols: &Symbols, coded: &[u8]) -> Option<Vec<u8>> {
-        symbols.decode(coded, <[u8]>::to_vec)
+        symbols.decode(coded, 0..coded.len(), <[u8]>::to_vec)
     }
 
     proptest! {
@@ -253,15 +215,6 @@ mod tests {
                 let found = decoded(&symbols, &codes);
                 prop_assert!(found.is_none_or(|found| found.len() <= 128 * codes.len()));
             }
-        }
-    }
-
-    proptest! {
-        #[test]
-        fn bytes_are_counted_up_to_the_first_other_code(codes in vec(prop_oneof![any::<u8>(), 250u8..], 8..20)) {
-            let count = codes.iter().take(8).take_while(|code| **code < ZEROS).count();
-            let found = bytes_at(&codes).map(|(word, count)| (word.to_vec(), count));
-            prop_assert_eq!(found, (count > 0).then(|| (codes[..8].to_vec(), count)));
         }
     }
 
@@ -281,7 +234,7 @@ mod tests {
         assert_eq!(decoded(&symbols, &zeros), None, "a value that is too long");
         for wrong in [
             &[][..],
-            &[0],
+            &[0, 0],
             &sound[..6],
             &[&sound[..], &[0]].concat(),
             &[1, 0],

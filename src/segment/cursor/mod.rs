@@ -231,7 +231,7 @@ impl SegmentCursor {
         let Some(block) = self.segment.cached_block(group, true) else { return false };
         self.blocks.start = self.group_end(at);
         self.walked += block.bytes() as u64;
-        self.hold(block);
+        self.hold(block.rows());
         (self.ahead, self.is_in_group) = (Ahead::Unknown, true);
         true
     }
@@ -277,12 +277,7 @@ impl SegmentCursor {
 
     /// Holds the rows of a block or a group.
     #[inline]
-    fn hold(&mut self, block: Block) {
-        self.hold_rows(block.rows());
-    }
-
-    #[inline]
-    fn hold_rows(&mut self, rows: Rows) {
+    fn hold(&mut self, rows: Rows) {
         self.rows = rows;
         self.lacks_values = false;
         self.shared = self.rows.shared_front();
@@ -373,14 +368,14 @@ impl SegmentCursor {
         self.partition = Some(partition);
         let Some(rows) = copy else { return false };
         self.walked += rows.bytes() as u64;
-        self.hold_rows(rows);
+        self.hold(rows);
         (self.block_at, self.lacks_values) = (at, !wants_values);
         true
     }
 
     fn hold_at(&mut self, at: usize, block: Block) {
         self.walked += block.bytes() as u64;
-        self.hold(block);
+        self.hold(block.rows());
         self.block_at = at;
     }
 
@@ -388,9 +383,14 @@ impl SegmentCursor {
     /// the misses then overlap with the use of this block's rows.
     fn look_ahead(&mut self) {
         let skips = std::mem::take(&mut self.skips);
-        let is_cached = self.access.is_range() && !self.segment.reads_in_place();
-        let Some(partition) = self.partition.as_ref().filter(|_| is_cached) else { return };
+        let Some(partition) = self.partition.as_ref().filter(|_| self.access.is_range()) else { return };
         let Some(at) = step(self.direction, &mut self.blocks.clone()) else { return };
+        let wants_values = !skips && !self.defers_values && !self.keys_only;
+        if self.segment.reads_in_place() {
+            return if wants_values {
+                self.segment.prefetch_in_place(partition.handle(at))
+            };
+        }
         let block = self.segment.cached_block(partition.handle(at), self.is_short());
         if self.access == Access::Range && !skips {
             block.iter().for_each(Block::prefetch);
