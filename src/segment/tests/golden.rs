@@ -36,9 +36,29 @@ fn must_equal_golden(name: &str, bytes: &[u8]) {
     assert!(expected == bytes, "{} differs: the format has changed", path.display());
 }
 
-fn must_hold_the_model(name: &str) {
+/// Values for symbols.
+fn texts() -> Model {
+    let text = |i: u64| format!("{{\"title\":\"song {i}\",\"year\":{},\"artist\":\"ABBA\"}}", 1950 + i % 70);
+    (0..80u64).map(|i| (format!("song:{i:02}").into_bytes(), put(300 + i, text(i * i)))).collect()
+}
+
+/// Values for runs: noise and zeros.
+fn binaries() -> Model {
+    let mut seed = 1u64;
+    let mut noise = |len: u64| -> Vec<u8> {
+        let next = |_| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            (seed >> 56) as u8
+        };
+        (0..len).map(next).collect()
+    };
+    let mut value = |i: u64| [noise(5 * (i % 9)), vec![0; 30], noise(2), vec![0; 8 * i as usize]].concat();
+    (0..40u64).map(|i| (format!("song:{i:02}").into_bytes(), put(300 + i, value(i)))).collect()
+}
+
+fn must_hold(name: &str, model: Model) {
     let segment = open(&golden(name), 0).unwrap();
-    let expected: Vec<_> = model().into_iter().collect();
+    let expected: Vec<_> = model.into_iter().collect();
     assert_eq!(collect(&segment, Direction::Forward, Bound::Unbounded, Access::Scan).unwrap(), expected);
     assert_eq!(segment.read_ranges().unwrap(), deleted());
     segment.verify(&mut |_, _, _| Ok(())).unwrap();
@@ -53,18 +73,28 @@ fn written_bytes_are_frozen() {
     );
     must_equal_golden("segment.bin", &std::fs::read(path).unwrap());
     must_equal_golden("segment.hex", annotate(segment, &std::fs::read(path).unwrap()).as_bytes());
-    must_hold_the_model("segment.bin");
+    must_hold("segment.bin", model());
 }
 
 /// Only read: a newer compressor may produce other bytes.
 #[test]
-fn compressed_golden_file_is_still_read() {
-    if std::env::var_os("UPDATE_GOLDEN").is_some() {
-        let options = WriterOptions { block_bytes: 256, compression: Compression::Lz4 };
-        let Fixture { path, .. } = &fixture_with(&model(), deleted(), options);
-        std::fs::copy(path, golden("segment.lz4.bin")).unwrap();
+fn compressed_golden_files_are_still_read() {
+    for (name, model, compression) in [
+        ("segment.lz4.bin", model(), Compression::Lz4),
+        ("segment.fsst.bin", texts(), Compression::Fsst),
+        ("segment.runs.bin", binaries(), Compression::Fsst),
+    ] {
+        if std::env::var_os("UPDATE_GOLDEN").is_some() {
+            let options = WriterOptions { block_bytes: 256, compression };
+            let Fixture { path, .. } = &fixture_with(&model, deleted(), options);
+            std::fs::copy(path, golden(name)).unwrap();
+        }
+        let segment = open(&golden(name), 0).unwrap();
+        let symbols = segment.tail.symbols.as_ref().map(|symbols| symbols.encoded()[0]);
+        assert_eq!(symbols.is_some(), compression == Compression::Fsst);
+        assert_eq!(symbols == Some(0), name == "segment.runs.bin");
+        must_hold(name, model);
     }
-    must_hold_the_model("segment.lz4.bin");
 }
 
 struct Dump<'a> {
