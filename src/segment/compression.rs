@@ -13,7 +13,7 @@ pub enum Compression {
     Zstd = 2,
     /// FSST (Boncz, Neumann, Leis, PVLDB 2020). Each value is compressed by itself with the segment's table
     /// of frequent strings, so a found key decodes its own value only, in place as with `None`. Text such as
-    /// URLs, titles or JSON gets about a fifth smaller than with LZ4. Walks over all rows are slower than
+    /// URLs, titles or JSON gets about a fifth smaller than with LZ4. Walks over all rows can be slower than
     /// with LZ4. Values that do not shrink are stored as they are.
     Fsst = 3,
     /// `Fsst` for a segment whose first values get no larger with it than with `Lz4`, otherwise `Lz4`. Never
