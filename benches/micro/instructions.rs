@@ -14,7 +14,7 @@
 
 use serde_json::{Map, Value, json};
 use sidebloom::filter::Verdict;
-use sidebloom::{Batch, Db, Options, Result};
+use sidebloom::{Batch, Compression, Db, Options, Result};
 use std::collections::BTreeMap;
 use std::hint::black_box;
 use std::path::{Path, PathBuf};
@@ -59,6 +59,8 @@ enum Store {
     Runs(u64),
     /// Two runs, and a memtable with as many keys as an upper run.
     Memtable,
+    /// Two runs whose values are coded one by one, so that blocks are read in place. The others have LZ4.
+    InPlace,
     /// Five runs and a memtable, with two versions of each key.
     Written,
 }
@@ -143,7 +145,7 @@ fn operations() -> Vec<Operation> {
         keys: Keys::Present,
     };
     use Keys::{Missing, Present};
-    use Store::{Memtable, Runs};
+    use Store::{InPlace, Memtable, Runs};
     vec![
         missing("get, missing, 1 run", Runs(1)),
         missing("get, missing, 2 runs", Runs(2)),
@@ -154,12 +156,18 @@ fn operations() -> Vec<Operation> {
         many("multi_get of 64, each missing key", MULTI, multi_get, Missing),
         many("may_contain_many of 64, each missing key", MULTI, may_contain_many, Missing),
         one("get, found, 2 runs", Runs(2), get, Present),
+        one("get, found, 2 runs in place", InPlace, get, Present),
         many("multi_get of 64, each found key", MULTI, multi_get, Present),
         Operation { calls: 100, ..one("range of 100 rows, 2 runs", Runs(2), range, Present) },
         Operation {
             calls: 1,
             per_call: KEYS as usize,
             ..one("scan, each row, 2 runs", Runs(2), scan, Present)
+        },
+        Operation {
+            calls: 1,
+            per_call: KEYS as usize,
+            ..one("scan, each row, 2 runs in place", InPlace, scan, Present)
         },
         Operation {
             calls: 1,
@@ -200,6 +208,7 @@ fn main() -> ExitCode {
         ["load", runs, dir] => {
             let store = match runs {
                 "written" => Store::Written,
+                "in-place" => Store::InPlace,
                 runs => Store::Runs(runs.parse().expect("a number of runs")),
             };
             load(store, Path::new(dir)).expect("a store");
@@ -252,6 +261,7 @@ fn count_all(part: &str) -> BTreeMap<&'static str, f64> {
         let store = dir.path().join(match operation.store {
             Store::Runs(runs) => format!("{runs}"),
             Store::Memtable => "memtable".to_owned(),
+            Store::InPlace => "in-place".to_owned(),
             Store::Written => operation.name.to_owned(), // Each closing flushes its memtable.
         });
         if !store.exists() {
@@ -266,10 +276,11 @@ fn count_all(part: &str) -> BTreeMap<&'static str, f64> {
 
 /// Makes a store with this many sorted runs over the same key range.
 fn load(store: Store, dir: &Path) -> Result<()> {
-    let db = options().open(dir)?;
+    let coded = (store == Store::InPlace).then_some(Compression::Fsst);
+    let db = options().compression(coded.unwrap_or(Compression::Lz4)).open(dir)?;
     let runs = match store {
         Store::Runs(runs) => runs,
-        Store::Memtable => 2,
+        Store::Memtable | Store::InPlace => 2,
         Store::Written => 5,
     };
     if store == Store::Written {
