@@ -85,7 +85,7 @@ pub fn section(run: &BenchRecord) -> String {
         "{BEGIN}; written by `versus readme`, do not edit -->\n\
          Measured {} on {}. {} keys of {} bytes with half-compressible values of {} bytes ({} of keys and values); ranges and threads: {} \
          rows with values of {} bytes. Cache {} MiB, {}, batches of 100, no fsync per write. Each store is loaded once, its compactions \
-         finish, and all engines read it in turn; medians of {} rounds, each workload in its own process. Without *cold*: the engine's cache is \
+         finish, and all engines read it in turn; {}, each workload in its own process. Without *cold*: the engine's cache is \
          full and the rest is in the page cache. *Cold*: empty page cache; each engine keeps its filters and indexes in memory, except when it is \
          opened. *Memory, page cache included*: the process's own memory and what the page cache has of the store's files, which without *cold* \
          is all of them. Engines that do not compress have larger files, and mapped ones have no cache but the page cache: the row *data* says \
@@ -100,7 +100,7 @@ pub fn section(run: &BenchRecord) -> String {
         settings.row_bytes,
         settings.cache_mib,
         settings.describe_tables(),
-        run.rounds,
+        if run.rounds == 1 { "one round".to_owned() } else { format!("medians of {} rounds", run.rounds) },
     );
     if run.has(WRITTEN) {
         text += &format!(
