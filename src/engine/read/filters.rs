@@ -228,10 +228,6 @@ impl Filters {
         }
     }
 
-    fn route_beyond_runs(&self) -> Route {
-        if self.any_quarantined { Route::Quarantine } else { Route::Nowhere }
-    }
-
     /// Whether no memtable and no segment has a key with the prefix of `denials`.
     pub fn deny_prefix(&self, prefix: &[u8], denials: &PrefixDenials<'_>) -> bool {
         if !self.used.on || self.any_quarantined {
@@ -312,7 +308,7 @@ impl Filters {
                 Route::Memtables | Route::Quarantine => continue,
             };
             let maybe = if faulted { self.first_faulted(key.key, maybe) } else { maybe };
-            *route = maybe.map_or(self.route_beyond_runs(), Route::Runs);
+            *route = maybe.map_or(self.routed_beyond_runs().parts().0, Route::Runs);
         }
         routes
     }
