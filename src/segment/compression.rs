@@ -16,8 +16,8 @@ pub enum Compression {
     /// URLs, titles or JSON gets about a fifth smaller than with LZ4. Walks over all rows can be slower than
     /// with LZ4. Values that do not shrink are stored as they are.
     Fsst = 3,
-    /// `Fsst` for a segment whose first values get no larger with it than with `Lz4`, otherwise `Lz4`. Never
-    /// stored.
+    /// Chosen for each segment by its first values: `Fsst` if they get no larger with it than with `Lz4`,
+    /// otherwise `Lz4`; `None` if neither saves an eighth. Never stored.
     #[default]
     Auto = 255,
 }

@@ -1,7 +1,8 @@
 //! Codes the values of one segment ([`symbols`](super::symbols)).
 //!
 //! 1. The first entries wait until their values are a sample large enough to choose symbols from. With
-//!    [`Compression::Auto`], the sample also decides whether values are coded, or blocks compressed by LZ4.
+//!    [`Compression::Auto`], the sample also decides whether values are coded, blocks compressed by LZ4, or
+//!    neither.
 //! 2. From then on, each value is coded. A block has coded values or plain ones. A value that gets longer
 //!    ends a block of coded ones; the next block is then plain, until it is full.
 
@@ -27,6 +28,9 @@ const CODED_SHARE_MIN: usize = 8;
 const EXCESS_BYTES: usize = 8;
 /// They are never longer by more than this, so that the largest value still fits its block.
 const EXCESS_BYTES_MAX: usize = 256;
+/// With [`Compression::Auto`], what does not save this share of a sample, an eighth, is not worth its time. A
+/// block that LZ4 shortens by less is not compressed either.
+const SAVED_SHARE_MIN: usize = 8;
 
 /// Codes values, or leaves them as they are.
 pub enum ValueCoder {
@@ -42,8 +46,8 @@ pub enum ValueCoder {
 #[derive(Default)]
 pub struct Sample {
     full_bytes: usize,
-    /// The size of a block, if LZ4 is the alternative.
-    lz4_block_bytes: Option<usize>,
+    /// The size of a block, if the sample decides about the compression.
+    auto_block_bytes: Option<usize>,
     keys: Vec<u8>,
     values: Vec<u8>,
     entries: Vec<Waiting>,
@@ -70,10 +74,10 @@ impl ValueCoder {
     /// For a segment with blocks of this size.
     pub fn new(compression: Compression, block_bytes: usize) -> Self {
         let full_bytes = SAMPLE_BYTES.min(block_bytes.saturating_mul(SAMPLE_BLOCKS));
-        let lz4_block_bytes = (compression == Compression::Auto).then_some(block_bytes);
+        let auto_block_bytes = (compression == Compression::Auto).then_some(block_bytes);
         match compression {
             Compression::Fsst | Compression::Auto => {
-                ValueCoder::Sampling(Sample { full_bytes, lz4_block_bytes, ..Sample::default() })
+                ValueCoder::Sampling(Sample { full_bytes, auto_block_bytes, ..Sample::default() })
             }
             Compression::None | Compression::Lz4 | Compression::Zstd => ValueCoder::Off,
         }
@@ -95,18 +99,16 @@ impl ValueCoder {
         }
     }
 
-    /// Ends the sampling. Returns the entries that have waited; `None` if none do.
-    pub fn train(&mut self) -> Option<Sample> {
+    /// Ends the sampling. Returns the segment's compression and the entries that have waited; `None` if none
+    /// do.
+    pub fn train(&mut self) -> Option<(Compression, Sample)> {
         let ValueCoder::Sampling(sample) = self else { return None };
         let sample = std::mem::take(sample);
-        *self = if sample.values.len() < sample.full_bytes / CODED_SHARE_MIN {
-            ValueCoder::Off
-        } else {
-            let values = sample.entries().map(|entry| entry.value).filter(|value| !value.is_empty());
-            let encoder = SymbolEncoder::train(&values.collect()).filter(|encoder| sample.favours(encoder));
-            encoder.map_or(ValueCoder::Off, |encoder| ValueCoder::On(Box::new(encoder)))
-        };
-        Some(sample)
+        let encoder = sample.encoder();
+        let compression = sample.compression(encoder.as_ref());
+        let encoder = encoder.filter(|_| compression == Compression::Fsst);
+        *self = encoder.map_or(ValueCoder::Off, |encoder| ValueCoder::On(Box::new(encoder)));
+        Some((compression, sample))
     }
 
     /// The symbol table, if values are coded.
@@ -147,16 +149,33 @@ impl Sample {
         self.values.len() >= self.full_bytes || entries >= WAITING_FACTOR * self.full_bytes
     }
 
-    /// Whether coded values take no more space than blocks that LZ4 compresses, if that is the alternative.
-    fn favours(&self, encoder: &SymbolEncoder) -> bool {
-        let Some(block_bytes) = self.lz4_block_bytes else { return true };
-        let Ok(mut lz4) = Compressor::new(Compression::Lz4) else { return true };
-        let coded = self.stored_bytes(block_bytes, |value, out| encoder.encode_into(value, out), |_| {});
-        let plain = |value: &[u8], out: &mut Vec<u8>| value.clone_into(out);
-        let compressed = self.stored_bytes(block_bytes, plain, |block| {
+    /// Codes values with symbols chosen from the sample; `None` if there are too few values, or no symbols.
+    fn encoder(&self) -> Option<SymbolEncoder> {
+        let values = || self.entries().map(|entry| entry.value).filter(|value| !value.is_empty());
+        let is_enough = self.values.len() >= self.full_bytes / CODED_SHARE_MIN;
+        is_enough.then(|| SymbolEncoder::train(&values().collect())).flatten()
+    }
+
+    /// The compression of the segment: if the sample decides about it, the one with the smallest blocks.
+    fn compression(&self, encoder: Option<&SymbolEncoder>) -> Compression {
+        let Some(block_bytes) = self.auto_block_bytes else { return Compression::Fsst };
+        let Ok(mut lz4) = Compressor::new(Compression::Lz4) else { return Compression::Fsst };
+        let mut plain = 0;
+        let as_it_is = |value: &[u8], out: &mut Vec<u8>| value.clone_into(out);
+        let compressed = self.stored_bytes(block_bytes, as_it_is, |block| {
+            plain += block.len();
             lz4.pack(block, 0);
         });
-        coded <= compressed
+        let coded = encoder.map_or(usize::MAX, |encoder| {
+            self.stored_bytes(block_bytes, |value, out| encoder.encode_into(value, out), |_| {})
+        });
+        if coded.min(compressed) > plain - plain / SAVED_SHARE_MIN {
+            Compression::None
+        } else if coded <= compressed {
+            Compression::Fsst
+        } else {
+            Compression::Lz4
+        }
     }
 
     /// The size of the sample's blocks, given what is stored of a value and what becomes of a block.

@@ -188,14 +188,11 @@ impl SegmentWriter {
         Ok(())
     }
 
-    /// Chooses the symbol table and adds the entries that have waited for it.
+    /// Chooses compression and symbol table, and adds the entries that have waited for it.
     fn place_sample(&mut self) -> Result<()> {
-        let Some(sample) = self.values.train() else { return Ok(()) };
-        if self.compression == Compression::Auto {
-            let is_coded = self.values.symbols().is_some();
-            self.compression = if is_coded { Compression::Fsst } else { Compression::Lz4 };
-            self.compressor = Compressor::new(self.compression)?;
-        }
+        let Some((compression, sample)) = self.values.train() else { return Ok(()) };
+        self.compression = compression;
+        self.compressor = Compressor::new(compression)?;
         if let Some(symbols) = self.values.symbols() {
             self.appender.pending().put_u64(SYMBOLS_MARK);
             self.appender.pending().extend_from_slice(symbols.encoded());

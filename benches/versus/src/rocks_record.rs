@@ -39,7 +39,6 @@ pub struct RocksRecord {
     pub choice: RocksSettings,
 }
 
-#[cfg(any(test, feature = "rocksdb"))]
 impl RocksFigures {
     /// The cost, which the best choice has least of.
     pub fn cost(&self) -> f64 {
@@ -53,10 +52,18 @@ impl RocksRecord {
         serde_json::from_str(RECORD).map_err(|error| format!("records/rocksdb.json: {error}").into())
     }
 
+    /// Chooses the fastest with partitions instead.
+    pub fn choose_partitioned(&mut self) {
+        let partitioned = self.figures.iter().filter(|figures| figures.settings.partitioned);
+        let best = partitioned.min_by(|a, b| a.cost().total_cmp(&b.cost()));
+        self.choice = best.map_or(self.choice, |best| best.settings);
+    }
+
     /// Where the choice comes from.
     pub fn describe(&self) -> String {
+        let among = if self.choice.partitioned { ", among those with partitions" } else { "" };
         format!(
-            "RocksDB's cache, indexes and filters as `versus settings` measured them to be fastest, {} with {} keys: {}",
+            "RocksDB's cache, indexes and filters as `versus settings` measured them to be fastest{among}, {} with {} keys: {}",
             self.date,
             crate::format::count(self.settings.num as f64),
             self.choice.describe()
@@ -75,5 +82,15 @@ mod tests {
         assert_eq!(measured, RocksSettings::all());
         let best = record.figures.iter().min_by(|a, b| a.cost().total_cmp(&b.cost())).unwrap();
         assert_eq!(best.settings, record.choice);
+    }
+
+    #[test]
+    fn the_fastest_with_partitions_can_be_chosen() {
+        let mut record = RocksRecord::recorded().unwrap();
+        record.choose_partitioned();
+        let partitioned = |figures: &&RocksFigures| figures.settings.partitioned;
+        let chosen = record.figures.iter().find(|figures| figures.settings == record.choice).unwrap();
+        assert!(record.figures.iter().filter(partitioned).all(|other| chosen.cost() <= other.cost()));
+        assert!(record.choice.partitioned && record.describe().contains("among those with partitions"));
     }
 }

@@ -32,6 +32,9 @@ pub struct Args {
     /// Workloads, separated by commas, or all [default: the README table's; with --quick: all]
     #[arg(long, value_delimiter = ',', value_parser = known)]
     workloads: Vec<String>,
+    /// RocksDB cuts the index and the filter of a table into partitions, for stores larger than memory
+    #[arg(long)]
+    rocksdb_partitioned: bool,
     #[command(flatten)]
     settings: BenchSettings,
 }
@@ -51,10 +54,17 @@ impl Args {
         if self.quick {
             self.settings.shrink();
         }
-        let chosen = RocksRecord::recorded()?;
+        let mut chosen = RocksRecord::recorded()?;
+        if self.rocksdb_partitioned {
+            chosen.choose_partitioned();
+        }
         self.settings.rocks = chosen.choice;
         let rounds = given_or(self.rounds, self.quick, 3, 1);
         let engines = EngineKind::or_all(&self.engines);
+        let has_rocksdb = engines.iter().any(|kind| kind.is_rocksdb());
+        if self.rocksdb_partitioned && !has_rocksdb {
+            return Err("--rocksdb-partitioned without RocksDB: add it to --engines".into());
+        }
         let stores = self.output.prepare(&engines, &self.settings)?;
         let wanted = match self.workloads.as_slice() {
             [] => workload::names(!self.quick),
@@ -63,7 +73,7 @@ impl Args {
         };
         let mut session = BenchSession::new(&stores, &engines, wanted, &self.settings, rounds)?;
         session.record.notes.extend(session::notes(&stores, &engines));
-        if engines.iter().any(|kind| kind.is_rocksdb()) {
+        if has_rocksdb {
             session.record.notes.push(chosen.describe());
         }
         print_head(&session.record)?;

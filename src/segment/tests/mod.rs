@@ -16,6 +16,7 @@ use std::sync::atomic::Ordering;
 
 mod block;
 mod block_hash;
+mod compression;
 mod damage;
 mod golden;
 mod model;
@@ -106,6 +107,15 @@ fn get(segment: &Segment, key: &[u8]) -> Result<Option<Entry>> {
 /// Length of the index blocks as stored.
 fn index_bytes(segment: &Segment) -> u64 {
     segment.tail.footer.properties.offset - segment.summary().data_bytes
+}
+
+/// Bytes that do not compress.
+fn noise(len: usize, mut state: u64) -> Vec<u8> {
+    let mut next = || {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (state >> 56) as u8
+    };
+    (0..len).map(|_| next()).collect()
 }
 
 /// `count` entries that compress, every ninth a tombstone.

@@ -16,14 +16,6 @@ fn salvaged(bytes: Vec<u8>, id: FileId, search_bytes: u64) -> (Vec<Vec<u8>>, u64
     (keys, search_bytes - left)
 }
 
-fn noise(len: usize, mut state: u64) -> Vec<u8> {
-    let mut next = || {
-        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (state >> 56) as u8
-    };
-    (0..len).map(|_| next()).collect()
-}
-
 /// A segment of this many rows. A third of each value is noise.
 fn segment(rows: u32, value: usize, block_bytes: usize, compression: Compression) -> (Model, Vec<u8>) {
     let of = |row: u32| [noise(value / 3, row.into()), vec![b'v'; value - value / 3]].concat();
