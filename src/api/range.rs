@@ -4,13 +4,12 @@ use crate::direction::Direction;
 use crate::engine::read::view::View;
 use crate::error::Result;
 use crate::key::{Seq, Value};
-use crate::merge::MergeCursor;
-use crate::merge::Skipped;
+use crate::merge::{MergeCursor, Skipped};
 use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Rows from which on a skip reads keys only. It enters a block of each run afterwards.
+/// Rows from which on a skip reads keys only, unless damage is skipped. It enters a block of each run then.
 const LONG_SKIP: u64 = 64;
 
 /// An iterator over keys and values in key order. `rev()` and `next_back()` iterate from the other end. It
@@ -216,8 +215,9 @@ impl Range {
     fn pass(&mut self, direction: Direction, most: u64, passed: &mut u64) -> Result<()> {
         self.open(direction);
         let keys_only = self.access == Access::Keys;
+        let passes_keys = keys_only || most >= LONG_SKIP && self.skipped.is_none();
         if let Some(merge) = self.alone(direction) {
-            merge.want_keys(keys_only || most >= LONG_SKIP)?;
+            merge.want_keys(passes_keys)?;
             merge.pass_rows(most, passed)?;
             return merge.want_keys(keys_only);
         }
@@ -240,7 +240,7 @@ impl Range {
     pub(super) fn count_rows(&mut self) -> (u64, Result<u64>) {
         let (mut rows, mut counted) = (0, Ok(()));
         if !std::mem::replace(&mut self.done, true) {
-            self.access = Access::Keys;
+            self.access = if self.skipped.is_some() { self.access } else { Access::Keys };
             counted = self.pass(Direction::Forward, u64::MAX, &mut rows);
         }
         (self.front, self.back) = (None, None);

@@ -40,6 +40,9 @@ impl Default for WriterOptions {
 }
 
 const BLOCK_BYTES: RangeInclusive<usize> = 64..=16 << 20;
+/// The values of a block with several rows take at most this before they are coded, so that the block still
+/// decodes: codes of zeros take less than a hundredth of them.
+const VALUES_BYTES_MAX: usize = 16 << 20;
 /// Small blocks make small partitions, so that tests see many.
 const PARTITION_BLOCKS: usize = 4;
 
@@ -80,6 +83,8 @@ pub struct SegmentWriter {
     values: ValueCoder,
     /// The codes of the last value.
     codes: Vec<u8>,
+    /// Bytes of the current block's values before they are coded.
+    value_bytes: usize,
     packing: Packing,
     /// Size at which the current block ends.
     limit: usize,
@@ -122,6 +127,7 @@ impl SegmentWriter {
             compressor,
             values,
             codes: Vec::new(),
+            value_bytes: 0,
             limit: packing.limit(0),
             packing,
             last_key: Vec::new(),
@@ -172,7 +178,8 @@ impl SegmentWriter {
         let mut stored = if is_coded { &codes[..] } else { value };
         let mut grown = self.block.grown(key, shared, seq, kind, stored);
         let is_other = is_coded != self.block.has_coded_values();
-        if self.block.entries() > 0 && (is_other || grown.bytes > self.limit) {
+        let is_full = grown.bytes > self.limit || self.value_bytes + value.len() > VALUES_BYTES_MAX;
+        if self.block.entries() > 0 && (is_other || is_full) {
             self.end_block(Some(key))?;
             if !is_coded {
                 is_coded = self.values.encode_into(&self.block, value, &mut codes);
@@ -184,6 +191,7 @@ impl SegmentWriter {
             self.block.set_coded_values(is_coded);
         }
         self.block.append_grown(grown, key, shared, fingerprint, seq, kind, stored);
+        self.value_bytes += value.len();
         self.codes = codes;
         Ok(())
     }
@@ -300,6 +308,7 @@ impl SegmentWriter {
         let pending = self.appender.pending();
         let start = pending.len();
         self.block.finish_into(pending);
+        self.value_bytes = 0;
         let raw = pending.len() - start;
         let kind = match self.compressor.pack(pending, start) {
             Compression::None if self.block.has_coded_values() => Compression::Fsst,

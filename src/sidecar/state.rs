@@ -28,7 +28,7 @@ pub enum Residency {
     ///
     /// Filters answer as soon as the store is open. A lookup verifies what it touches, 4 KiB at a time, and a
     /// background thread verifies the rest. **As with every mapped file, touching a missing page raises
-    /// SIGBUS, which kills the process by default.** That happens if somebody truncates a `.filter` file of
+    /// SIGBUS, which kills the process by default.** That happens if somebody truncates a mapped file of
     /// an open store (this crate never does), or if the disk fails to read the page. To avoid it, use
     /// [`Pinned`](Self::Pinned), or call [`catch_sigbus`](crate::fs::catch_sigbus): the affected filter then
     /// answers "maybe" and is rebuilt, and reads of an affected segment return errors. Only `Pinned` protects

@@ -147,6 +147,20 @@ fn largest_keys_and_values_come_back() {
 }
 
 #[test]
+fn values_of_zeros_end_a_block_that_would_decode_to_too_much() {
+    let zeros = vec![0; 14 << 20];
+    let row = |i: u8| (vec![i], put(i.into(), zeros.clone()));
+    let model: Model = (0..5).map(row).chain([(vec![5], put(5, "x"))]).collect();
+    let options = WriterOptions { block_bytes: 1 << 20, compression: Compression::Fsst };
+    let segment = fixture(&model, options).segment;
+    for access in [Access::Scan, Access::Range] {
+        let all = collect(&segment, Direction::Forward, Bound::Unbounded, access).unwrap();
+        assert!(all == expected(&model, Direction::Forward, Bound::Unbounded));
+    }
+    segment.verify(&mut |_, _, _| Ok(())).unwrap();
+}
+
+#[test]
 fn entries_that_break_the_rules_are_refused_and_leave_the_segment_sound() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("s");

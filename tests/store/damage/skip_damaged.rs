@@ -2,7 +2,8 @@
 //! shown that an unreadable part may change.
 
 use crate::support::{
-    Contents, Crash, Errno, Fault, Layout, OpKind, Part, Rng, STORE, SimFs, fill_deep, tiny_on,
+    Contents, Crash, Errno, Fault, Layout, OpKind, Part, Rng, STORE, SimFs, fast_dir, files_with, fill_deep,
+    tiny, tiny_on,
 };
 use sidebloom::fs::Fs;
 use sidebloom::{Compression, Db, Options, Skipped, SkippedKeys};
@@ -335,4 +336,40 @@ fn a_lack_of_descriptors_is_no_damage_to_skip() {
     let mut range = db.iter().skip_damaged(&skipped);
     assert!(range.next().unwrap().unwrap_err().is_out_of_descriptors());
     assert!(range.next().is_none() && skipped.is_empty());
+}
+
+/// Gives a block a last value that does not decode, and a valid checksum.
+fn spoil_last_value(path: &PathBuf, block: &Part) {
+    let mut bytes = std::fs::read(path).unwrap();
+    let (start, crc_at) = (block.bytes.start, block.bytes.end - 4);
+    bytes[crc_at - 5..crc_at - 1].copy_from_slice(&[253, 0, 253, 0]); // Runs of no zeros.
+    let id: u64 = path.file_stem().unwrap().to_str().unwrap().parse().unwrap();
+    let place = [id.to_le_bytes(), (start as u64).to_le_bytes()].concat();
+    let crc = crc32fast::hash(&[&bytes[start..crc_at], &place].concat());
+    bytes[crc_at..crc_at + 4].copy_from_slice(&crc.to_le_bytes());
+    std::fs::write(path, bytes).unwrap();
+}
+
+/// A long skip reads keys only. It must still pass the rows that it cannot show.
+#[test]
+fn a_long_skip_passes_values_that_do_not_decode_as_single_steps_do() {
+    let dir = fast_dir();
+    let options = || tiny().memtable_bytes(1 << 20).compression(Compression::Fsst);
+    let db = options().open(dir.path()).unwrap();
+    (0..400).for_each(|n| db.put(key(n), format!("the title of song {n}")).unwrap());
+    db.flush().unwrap();
+    drop(db);
+    let path = files_with(dir.path(), ".segment").remove(0);
+    let layout = Layout::of(&std::fs::read(&path).unwrap());
+    let block = layout.data.iter().find(|block| block.rows[0].0 >= key(100)).unwrap();
+    spoil_last_value(&path, block);
+    let db = options().open(dir.path()).unwrap();
+    let skipping = || db.iter().skip_damaged(&Skipped::new());
+    let shown: Vec<_> = skipping().map(|row| row.unwrap().0).collect();
+    assert_eq!(shown.len(), 400 - block.rows.len());
+    assert_eq!(skipping().count().unwrap(), shown.len() as u64);
+    for n in (0..410).step_by(3) {
+        assert_eq!(skipping().nth(n).map(|row| row.unwrap().0).as_ref(), shown.get(n));
+        assert_eq!(skipping().nth_back(n).map(|row| row.unwrap().0).as_ref(), shown.iter().rev().nth(n));
+    }
 }

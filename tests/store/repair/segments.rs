@@ -94,7 +94,7 @@ fn with_damage(fs: &SimFs, path: &Path, at: &[usize]) -> SimFs {
 /// The rows around a damaged block come back, and the report names the keys that may be lost.
 #[test]
 fn rows_around_a_damaged_block_come_back_and_the_report_names_the_others() {
-    for compression in [Compression::None, Compression::Lz4] {
+    for compression in [Compression::None, Compression::Lz4, Compression::Fsst] {
         let (sound, path, expected) = one_segment(compression);
         let (top, _) = areas(&sound.read(&path).unwrap());
         let mut rng = Rng::new(1);
@@ -114,7 +114,7 @@ fn rows_around_a_damaged_block_come_back_and_the_report_names_the_others() {
 
 #[test]
 fn a_damaged_index_footer_or_property_costs_no_row() {
-    for compression in [Compression::None, Compression::Lz4] {
+    for compression in [Compression::None, Compression::Lz4, Compression::Fsst] {
         let (sound, path, expected) = one_segment(compression);
         let len = sound.read(&path).unwrap().len();
         let (top, properties) = areas(&sound.read(&path).unwrap());
@@ -165,7 +165,7 @@ fn a_segment_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
 
 #[test]
 fn blocks_are_found_without_any_index_also_behind_a_damaged_one() {
-    for compression in [Compression::None, Compression::Lz4] {
+    for compression in [Compression::None, Compression::Lz4, Compression::Fsst] {
         let (sound, path, expected) = one_segment(compression);
         let bytes = sound.read(&path).unwrap();
         let (top, properties) = areas(&bytes);

@@ -96,7 +96,9 @@ fn open(dir: &Path, rng: &mut Rng) -> Db {
         .segment_bytes(rng.u64(4096..16384))
         .block_bytes(rng.usize(256..2048))
         .block_cache_bytes([0, 4096, 1 << 20][rng.usize(0..3)])
-        .compression([Compression::None, Compression::Lz4][rng.usize(0..2)])
+        .compression(
+            [Compression::None, Compression::Lz4, Compression::Fsst, Compression::Auto][rng.usize(0..4)],
+        )
         .durability([Durability::Os, Durability::Os, Durability::Os, Durability::Sync][rng.usize(0..4)])
         .residency([Residency::Mapped, Residency::Pinned][rng.usize(0..2)])
         .filter_policy(if rng.u32(0..5) == 0 { FilterPolicy::OFF } else { policy(rng) });
