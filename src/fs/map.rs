@@ -140,30 +140,62 @@ impl Map {
     }
 
     /// Tells the kernel that pages are read one at a time, so that it reads none ahead.
-    pub(super) fn expect_single_pages(&self) {
+    pub fn expect_single_pages(&self) {
         #[cfg(unix)]
+        self.advise(memmap2::Advice::Random);
+    }
+
+    /// Tells the kernel that many pages will be read, so that it reads ahead as it does by default.
+    pub fn expect_many_pages(&self) {
+        #[cfg(unix)]
+        self.advise(memmap2::Advice::Normal);
+    }
+
+    /// Tells the kernel that all pages will be read, on huge pages if it can.
+    pub fn expect_all_pages(&self) {
+        self.expect_many_pages();
+        #[cfg(target_os = "linux")]
+        self.advise(memmap2::Advice::HugePage); // Of the whole map: otherwise it would become two maps.
+    }
+
+    #[cfg(unix)]
+    fn advise(&self, advice: memmap2::Advice) {
         if let Backing::File { map, .. } = &self.backing {
-            let _ = map.advise(memmap2::Advice::Random); // Only advice.
+            let _ = map.advise(advice); // Only advice.
         }
+    }
+
+    /// Starts to read the pages of a range, and does not wait. Only advice.
+    pub fn will_need(&self, range: Range<usize>) {
+        #[cfg(unix)]
+        if let Backing::File { map, .. } = &self.backing
+            && let Some((from, len)) = self.within(range)
+        {
+            let _ = map.advise_range(memmap2::Advice::WillNeed, from, len);
+        }
+        #[cfg(not(unix))]
+        let _ = range;
+    }
+
+    /// Where a range begins and how long it is, without what exceeds the map. `None` if nothing is left.
+    #[cfg(unix)]
+    fn within(&self, range: Range<usize>) -> Option<(usize, usize)> {
+        let len = range.end.min(self.bytes.len()).checked_sub(range.start)?;
+        (len > 0).then_some((range.start, len))
     }
 
     /// Reads the pages of a range now, sequentially. Only advice: the kernel may read pages on first use.
     pub fn populate(&self, range: Range<usize>) {
-        let (from, len) = (range.start, range.end.min(self.bytes.len()).saturating_sub(range.start));
+        #[cfg(target_os = "linux")]
         if let Backing::File { map, .. } = &self.backing
-            && len > 0
+            && let Some((from, len)) = self.within(range.clone())
         {
-            #[cfg(target_os = "linux")]
-            {
-                // Of the whole map: it would become two maps if a part of it differed.
-                let _ = map.advise(memmap2::Advice::HugePage);
-                if map.advise_range(memmap2::Advice::PopulateRead, from, len).is_ok() {
-                    return;
-                }
+            self.expect_all_pages();
+            if map.advise_range(memmap2::Advice::PopulateRead, from, len).is_ok() {
+                return;
             }
-            #[cfg(unix)]
-            let _ = map.advise_range(memmap2::Advice::WillNeed, from, len);
         }
+        self.will_need(range);
     }
 }
 

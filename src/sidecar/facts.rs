@@ -9,6 +9,7 @@ use crate::filter::{FilterKind, LINE_BYTES, PrefixSet, Prober};
 use crate::fs::{Map, ReadFile};
 use crate::hash::KeyHasher;
 use crate::id::FileId;
+use std::ops::Range;
 use std::path::Path;
 
 /// What a sidecar must be to be trusted: one segment's filter, with keys hashed by the store's hash.
@@ -92,6 +93,13 @@ impl Facts {
     /// Its expected false-positive rate (0 to 1), computed when it was written.
     pub fn expected_fpr(&self) -> f64 {
         self.header.expected_fpr
+    }
+
+    /// Where the file has a group's lines, and where their checksum.
+    pub(super) fn parts_of(&self, group: usize) -> [Range<usize>; 2] {
+        let lines_end = self.header.checksums_at() as usize; // The file's length was checked, so this fits.
+        let (from, checksum) = (HEADER_BYTES + group * GROUP_BYTES, lines_end + group * CHECKSUM_BYTES);
+        [from..(from + GROUP_BYTES).min(lines_end), checksum..checksum + CHECKSUM_BYTES]
     }
 
     /// Checks a piece of the file that begins at a multiple of a page: the header page by its seal, and

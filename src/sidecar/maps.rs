@@ -7,6 +7,7 @@
 //!    sidecar's memory and file are freed with the last view that includes it (`live.rs`), the map itself
 //!    with the last thread that keeps the view's filters.
 
+use super::read_ahead::VerifyReads;
 use crate::fs::Fs;
 use crate::sync::Condvar;
 use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering::*};
@@ -22,6 +23,7 @@ pub struct Maps {
     is_short: AtomicBool,
     /// A reader has condemned a sidecar.
     has_bad: AtomicBool,
+    pub(super) reads: VerifyReads,
     /// Wakes the store's background threads.
     wake: Arc<Condvar>,
 }
@@ -33,7 +35,7 @@ impl Maps {
     /// A budget of `max` maps for sidecars on `fs`. Notifies `wake` when maps run short or a sidecar is bad.
     pub fn new(fs: Arc<dyn Fs>, max: usize, wake: Arc<Condvar>) -> Self {
         let [is_short, has_bad] = [false, false].map(AtomicBool::new);
-        Maps { fs, max, mapped: AtomicUsize::new(0), is_short, has_bad, wake }
+        Maps { fs, max, mapped: AtomicUsize::new(0), is_short, has_bad, reads: VerifyReads::default(), wake }
     }
 
     /// How many sidecars are mapped, including those that only active readers or snapshots still hold.

@@ -8,6 +8,7 @@ mod facts;
 mod maps;
 mod members;
 mod owners;
+mod read_ahead;
 mod reader;
 mod standalone;
 mod state;

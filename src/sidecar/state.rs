@@ -3,6 +3,7 @@
 use super::facts::{Expect, Facts};
 use super::maps::{Maps, Share};
 use super::owners::Owners;
+use super::read_ahead::ProbeReads;
 use super::unusable::Unusable;
 #[cfg(feature = "bench-support")]
 use crate::filter::FilterKind;
@@ -90,6 +91,7 @@ pub(super) struct Bytes {
     share: Option<Share>,
     pub prober: Prober,
     pub verified: Verified,
+    pub reads: ProbeReads,
 }
 
 impl Bytes {
@@ -98,7 +100,7 @@ impl Bytes {
         let lines = header.lines as usize; // The file's length was checked, so this fits.
         let map = map.with_window(HEADER_BYTES..HEADER_BYTES + prober.first_level(lines) * LINE_BYTES);
         let (first, verified) = (prober.first_probe(), Verified::none_of(header.groups()));
-        Bytes { first, map, lines, share, prober, verified }
+        Bytes { first, map, lines, share, prober, verified, reads: ProbeReads::default() }
     }
 
     /// The lines within the file's bytes, whose length was checked.

@@ -5,15 +5,10 @@ use super::maps::Share;
 use super::state::{BY_GROUP, Bytes, NOTHING, Residency, Sidecar, WHOLE};
 use super::unusable::Unusable;
 use crate::error::{Error, IoOp};
-use crate::filter::format::HEADER_BYTES;
-use crate::filter::format::groups::{CHECKSUM_BYTES, GROUP_BYTES};
 use crate::fs::{Map, READ_BYTES};
 use crate::sync::atomic::Ordering::{AcqRel, Acquire, Release, SeqCst};
 use std::io::ErrorKind;
 use std::sync::atomic::fence;
-
-/// Groups whose pages are read ahead, 64 MiB: the next ones only after these have matched their checksums.
-const POPULATED_GROUPS: usize = (64 << 20) / GROUP_BYTES;
 
 /// The outcome of [`Sidecar::verify`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -72,26 +67,28 @@ impl Sidecar {
         // SAFETY: this crate writes a sidecar under a temporary name, renames it into place and never touches
         // its bytes again. `Residency::Mapped` describes what happens if another program does.
         let map = unsafe { self.maps.fs.map(&self.path) }?;
+        map.expect_single_pages();
         facts.check_same(&map)?;
         Ok(Bytes::new(map, Some(share), facts))
     }
 
     /// Whether a group's lines match their checksum in this map. Compares them on the first call.
     pub(super) fn believe(&self, bytes: &Bytes, group: usize) -> bool {
-        bytes.verified.has(group) || self.compare(bytes, group)
+        bytes.verified.has(group) || self.read_and_compare(bytes, group)
     }
 
     #[inline(never)]
-    fn compare(&self, bytes: &Bytes, group: usize) -> bool {
+    fn read_and_compare(&self, bytes: &Bytes, group: usize) -> bool {
         // They were read before the bytes.
-        let Ok(Facts { header, seal, .. }) = self.facts() else { return false };
+        let Ok(facts) = self.facts() else { return false };
+        bytes.reads.begin(&bytes.map, facts.parts_of(group));
+        self.compare(bytes, facts, group)
+    }
+
+    fn compare(&self, bytes: &Bytes, facts: &Facts, group: usize) -> bool {
         let map = &bytes.map;
-        let from = HEADER_BYTES + group * GROUP_BYTES;
-        let to = (from + GROUP_BYTES).min(header.checksums_at() as usize);
-        let lines = map.get(from..to).unwrap_or_default();
-        let stored = map.get(header.checksums_at() as usize + group * CHECKSUM_BYTES..);
-        let stored: Option<&[u8; CHECKSUM_BYTES]> = stored.and_then(|rest| rest.first_chunk());
-        let matches = stored == Some(&seal.checksum(group, lines).to_le_bytes());
+        let [lines, stored] = facts.parts_of(group).map(|part| map.get(part).unwrap_or_default());
+        let matches = stored == facts.seal.checksum(group, lines).to_le_bytes();
         // Checked after the comparison: missing pages read as zeros from the fault on.
         if map.has_faulted() {
             self.condemn(Unusable::Faulted);
@@ -163,15 +160,18 @@ impl Sidecar {
             Err(reason) if reason.is_passing() => return self.check_unmapped(),
             mapped => mapped?,
         };
-        let believe = |group: usize| {
-            if group.is_multiple_of(POPULATED_GROUPS) {
-                let from = HEADER_BYTES + group * GROUP_BYTES;
-                bytes.map.populate(from..from + POPULATED_GROUPS * GROUP_BYTES);
+        let facts = self.facts()?;
+        let mut read_to = 0;
+        let mut matches = |group: usize| {
+            let [lines, _] = facts.parts_of(group);
+            if lines.end > read_to {
+                read_to = self.maps.reads.read_piece(&bytes.map, lines.start);
             }
-            self.believe(bytes, group)
+            bytes.verified.has(group) || self.compare(bytes, facts, group)
         };
-        match (0..self.facts()?.header.groups()).find(|&group| !believe(group)) {
+        match (0..facts.header.groups()).find(|&group| !matches(group)) {
             None => {
+                bytes.map.expect_all_pages();
                 let _ = self.trust.compare_exchange(BY_GROUP, WHOLE, AcqRel, Acquire);
                 Ok(())
             }
