@@ -51,6 +51,24 @@ fn i1_a_damaged_group_is_found_by_its_probe_until_then_others_answer() {
     }
 }
 
+/// Verification reads piece by piece, and leaves out no group of any piece.
+#[test]
+fn i1_verification_finds_damage_in_every_group_without_a_probe() {
+    for spec in KINDS {
+        let (case, _, whole, groups) = large(spec);
+        for [lines, _] in &groups {
+            let mut bytes = whole.clone();
+            bytes[lines.end - 1] ^= 1;
+            let copy = case.dir.path().join("copy");
+            fs::write(&copy, bytes).unwrap();
+            let sidecar = Sidecar::open(&maps(), &copy, &EXPECT, Residency::Mapped).unwrap();
+            let found = sidecar.verify();
+            assert!(matches!(found, Err(Unusable::Invalid { offset, .. }) if offset as usize == lines.start));
+            fs::remove_file(copy).unwrap();
+        }
+    }
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn i1_lines_that_are_gone_deny_nobody_though_their_group_was_believed() {
