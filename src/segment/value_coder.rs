@@ -151,9 +151,11 @@ impl Sample {
 
     /// Codes values with symbols chosen from the sample; `None` if there are too few values, or no symbols.
     fn encoder(&self) -> Option<SymbolEncoder> {
-        let values = || self.entries().map(|entry| entry.value).filter(|value| !value.is_empty());
-        let is_enough = self.values.len() >= self.full_bytes / CODED_SHARE_MIN;
-        is_enough.then(|| SymbolEncoder::train(&values().collect())).flatten()
+        if self.values.len() < self.full_bytes / CODED_SHARE_MIN {
+            return None;
+        }
+        let values = self.entries().map(|entry| entry.value).filter(|value| !value.is_empty());
+        SymbolEncoder::train(&values.collect())
     }
 
     /// The compression of the segment: if the sample decides about it, the one with the smallest blocks.
