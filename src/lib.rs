@@ -111,8 +111,8 @@ mod sync;
 mod wal;
 
 pub use api::{
-    CompareAndSet, Cursor, Db, Keys, LevelStats, Range, Savepoint, Snapshot, Stats, Transacted, Transaction,
-    TransactionCursor, TransactionRange,
+    CompareAndSet, Cursor, Db, Keys, Keyspace, KeyspaceTransaction, LevelStats, Range, Savepoint, Snapshot,
+    Stats, Transacted, Transaction, TransactionCursor, TransactionRange,
 };
 pub use bounds::KeyBounds;
 pub use engine::copies::file_set::{FileSet, SegmentEntry};
@@ -123,13 +123,13 @@ pub use engine::verify::VerifyReport;
 pub use error::{Error, IoOp, Result};
 pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use merge::{Skipped, SkippedKeys};
-pub use options::{Durability, FilterPolicy, Isolation, Options};
+pub use options::{Durability, FilterPolicy, Isolation, KeyspaceOptions, Options};
 pub use segment::Compression;
 pub use sidebloom_filter as filter;
 pub use sidebloom_filter::{KeyHash, KeyHasher, PrefixExtractor, receive_filter, send_filter};
 use sidebloom_filter::{codec, hash};
 pub use sidecar::{Residency, read_filter, write_filter};
-pub use wal::Batch;
+pub use wal::{Batch, KeyspaceBatch};
 
 /// For the other packages of this repository, and nobody else: it may change in any release.
 #[doc(hidden)]

@@ -1,20 +1,20 @@
-//! Writes that depend on what the store has: [`Db::insert_new`], [`Db::compare_and_set`] and [`Db::update`].
+//! Writes that depend on what the store has: [`Keyspace::insert_new`], [`Keyspace::compare_and_set`] and [`Keyspace::update`].
 //!
 //! Each reads first, without a lock. The write is then committed only if nothing that was read may have
 //! changed since; otherwise it starts again. So of writers that race for a key, one always succeeds.
 
-use super::handle::Db;
+use super::keyspace::Keyspace;
 use crate::engine::transaction::commit_if_unchanged;
 use crate::engine::transaction::reads::TransactionReads;
 use crate::engine::write::condition::{Outcome, Reads};
 use crate::engine::write::log::EncodedBatch;
 use crate::error::{Error, Result};
-use crate::key::Value;
+use crate::key::{StoredKeys, Value};
 use crate::options::Durability;
 use crate::wal::{Batch, check_lengths};
 use std::collections::HashSet;
 
-/// What [`Db::compare_and_set`] did.
+/// What [`Keyspace::compare_and_set`] did.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[must_use = "the key may have had another value"]
 pub enum CompareAndSet {
@@ -31,7 +31,7 @@ impl CompareAndSet {
     }
 }
 
-impl Db {
+impl Keyspace {
     /// Puts `key` if it is absent. Returns whether it was: of any number of calls at the same time with the
     /// same key, in any threads, one returns true. A new key costs one filter line for each run, and a put,
     /// reading nothing from disk unless a filter errs.
@@ -55,14 +55,15 @@ impl Db {
         let (key, value) = (key.as_ref(), value.as_ref());
         let engine = self.engine();
         engine.shared.check_writable()?;
+        self.check()?;
         check_lengths(key.len(), value.len())?;
         loop {
             let seen = engine.shared.seen();
-            if self.reader().get(key)?.is_some() {
+            if self.get(key)?.is_some() {
                 return Ok(false);
             }
             let mut batch = Batch::new();
-            batch.put(key, value);
+            self.in_batch(&mut batch).put(key, value);
             batch.validate()?;
             let batch = EncodedBatch::new(batch, self.durability()).only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
@@ -83,7 +84,10 @@ impl Db {
         let engine = self.engine();
         engine.shared.check_writable()?;
         rows.iter().try_for_each(|(key, value)| check_lengths(key.as_ref().len(), value.as_ref().len()))?;
+        self.check()?;
         let keys: Vec<&[u8]> = rows.iter().map(|(key, _)| key.as_ref()).collect();
+        let stored = StoredKeys::new(self.space, &keys);
+        let keys = stored.keys();
         let seen = engine.shared.seen();
         let found: Vec<bool> = self.reader().multi_get(&keys)?.iter().map(Option::is_some).collect();
         let Some((batch, are_new)) = self.batch_of_new(rows, &found)? else {
@@ -137,7 +141,7 @@ impl Db {
             let is_new = !found && first.insert(key.as_ref());
             are_new.push(is_new);
             if is_new {
-                batch.put(key, value);
+                self.in_batch(&mut batch).put(key, value);
             }
         }
         batch.validate()?;
@@ -223,16 +227,17 @@ impl Db {
     ) -> Result<()> {
         let engine = self.engine();
         engine.shared.check_writable()?;
+        self.check()?;
         check_lengths(key.len(), value_len)?;
         let mut seen = engine.shared.seen();
-        let mut current = self.reader().get(key)?;
+        let mut current = self.get(key)?;
         loop {
             let mut batch = Batch::new();
             match next(current.clone()) {
                 None => return Ok(()),
                 Some(None) if current.is_none() => return Ok(()),
-                Some(None) => batch.delete(key),
-                Some(Some(value)) => batch.put(key, value),
+                Some(None) => self.in_batch(&mut batch).delete(key),
+                Some(Some(value)) => self.in_batch(&mut batch).put(key, value),
             }
             batch.validate()?;
             let batch = EncodedBatch::new(batch, self.durability());
@@ -243,7 +248,7 @@ impl Db {
                     return Ok(());
                 }
                 seen = engine.shared.seen();
-                let now = self.reader().get(key)?;
+                let now = self.get(key)?;
                 if now.as_deref() != current.as_deref() {
                     current = now;
                     break;

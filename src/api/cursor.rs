@@ -2,8 +2,8 @@
 
 use crate::direction::Direction;
 use crate::engine::read::view::View;
-use crate::error::Result;
-use crate::key::{Seq, Value};
+use crate::error::{Error, Result};
+use crate::key::{Heads, Seq, Space, Value};
 use crate::merge::MergeCursor;
 use crate::segment::Access;
 use std::ops::Bound;
@@ -38,15 +38,40 @@ pub struct Cursor {
     merge: MergeCursor,
     direction: Direction,
     is_valid: bool,
-    /// Of the current row.
+    /// The stored key of the current row.
     key: Vec<u8>,
+    space: Space,
+    heads: Heads,
+    /// Why it cannot be moved.
+    failure: Option<Box<Error>>,
 }
 
 impl Cursor {
-    pub(crate) fn new(view: &View, seq: Seq) -> Self {
+    /// A cursor over a keyspace, whose stored keys have these heads. With `failure`, every move fails.
+    pub(super) fn new(view: &View, seq: Seq, space: Space, heads: Heads, failure: Option<Error>) -> Self {
         let direction = Direction::Forward;
-        let merge = view.merge(seq, direction, Bound::Unbounded, Bound::Unbounded, Access::Range);
-        Cursor { merge, direction, is_valid: false, key: Vec::new() }
+        let (lower, upper) = match heads {
+            Heads::None => (Bound::Unbounded, Bound::Unbounded),
+            _ => space.stored_range((Bound::Unbounded, Bound::Unbounded)),
+        };
+        let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+        let merge = view.merge(seq, direction, lower, upper, Access::Range);
+        let failure = failure.map(Box::new);
+        Cursor { merge, direction, is_valid: false, key: Vec::new(), space, heads, failure }
+    }
+
+    /// The stored key of the current row.
+    pub(super) fn stored_key(&self) -> Option<&[u8]> {
+        self.is_valid.then_some(&*self.key)
+    }
+
+    /// The first stored key of the keyspace, or what follows its last one.
+    fn end(&self, direction: Direction) -> Bound<Vec<u8>> {
+        match (self.heads, direction) {
+            (Heads::None, _) => Bound::Unbounded,
+            (_, Direction::Forward) => Bound::Included(self.space.bounds().0),
+            (_, Direction::Reverse) => Bound::Excluded(self.space.bounds().1),
+        }
     }
 
     /// Moves to the first row whose key is `key` or greater.
@@ -54,7 +79,8 @@ impl Cursor {
     /// # Errors
     /// The errors of [`Db::get`](crate::Db::get). The cursor is then at no row; another seek may succeed.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.seek_towards(Direction::Forward, key.as_ref())
+        let space = self.space;
+        space.with_stored(key.as_ref(), |stored| self.seek_towards(Direction::Forward, stored))
     }
 
     /// Moves to the last row whose key is `key` or less.
@@ -62,7 +88,8 @@ impl Cursor {
     /// # Errors
     /// The errors of [`seek`](Self::seek).
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        self.seek_towards(Direction::Reverse, key.as_ref())
+        let space = self.space;
+        space.with_stored(key.as_ref(), |stored| self.seek_towards(Direction::Reverse, stored))
     }
 
     /// Moves to the first row.
@@ -70,7 +97,8 @@ impl Cursor {
     /// # Errors
     /// The errors of [`seek`](Self::seek).
     pub fn seek_to_first(&mut self) -> Result<bool> {
-        self.start(Direction::Forward, Bound::Unbounded)
+        let first = self.end(Direction::Forward);
+        self.start(Direction::Forward, first.as_ref().map(Vec::as_slice))
     }
 
     /// Moves to the last row.
@@ -78,7 +106,8 @@ impl Cursor {
     /// # Errors
     /// The errors of [`seek`](Self::seek).
     pub fn seek_to_last(&mut self) -> Result<bool> {
-        self.start(Direction::Reverse, Bound::Unbounded)
+        let last = self.end(Direction::Reverse);
+        self.start(Direction::Reverse, last.as_ref().map(Vec::as_slice))
     }
 
     /// Moves to the next row. A cursor at no row stays there.
@@ -108,7 +137,11 @@ impl Cursor {
 
     /// The key of the current row.
     pub fn key(&self) -> Option<&[u8]> {
-        self.is_valid.then_some(&*self.key)
+        let head = match self.heads {
+            Heads::None => 0,
+            _ => Space::head_bytes(&self.key),
+        };
+        self.key.get(head..).filter(|_| self.is_valid)
     }
 
     /// The value of the current row.
@@ -132,6 +165,9 @@ impl Cursor {
     }
 
     fn start(&mut self, direction: Direction, start: Bound<&[u8]>) -> Result<bool> {
+        if let Some(error) = &self.failure {
+            return Err(Error::clone(error));
+        }
         self.direction = direction;
         self.merge.seek(direction, start);
         self.advance()
@@ -154,10 +190,11 @@ impl Cursor {
         Ok(self.enter(found))
     }
 
-    /// Takes the merge's row, if it has `found` one.
-    fn enter(&mut self, found: bool) -> bool {
+    /// Takes the merge's row, if it has `found` one of this keyspace.
+    fn enter(&mut self, mut found: bool) -> bool {
         if found {
             self.merge.key().copy_into(&mut self.key);
+            found = self.heads == Heads::None || self.space.contains(&self.key);
         }
         self.is_valid = found;
         found

@@ -1,25 +1,22 @@
-//! The methods of [`Db`] for compaction, filters, copies and verification.
+//! The methods of [`Db`] and [`Keyspace`] for compaction, filters, copies and verification.
 
 use super::handle::Db;
-use crate::bounds::KeyBounds;
+use super::keyspace::Keyspace;
+use crate::bounds::{KeyBounds, is_empty};
 use crate::engine::copies::file_set::FileSet;
 use crate::engine::filters::RebuildReport;
 use crate::engine::follow::Follower;
 use crate::engine::verify::{VerifyReport, verify};
 use crate::error::Result;
 use crate::options::FilterPolicy;
-use std::ops::ControlFlow;
+use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
-impl Db {
-    /// Flushes, then merges everything written before this call into one sorted run without tombstones. The
-    /// store stays writable. The merge proceeds in small steps, and no writer waits for it. Finished steps
-    /// persist: after a crash, the next call continues where this one stopped. Needs free disk space for a
-    /// few segments. Tombstones stay where a quarantined segment has keys.
+impl Keyspace {
+    /// [`Db::compact`], but only for segments with keys of this keyspace.
     ///
     /// # Errors
-    /// The errors of [`sync`](Self::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is
-    /// damaged: it goes to quarantine, and the next call skips it.
+    /// The errors of [`Db::compact`].
     pub fn compact(&self) -> Result<()> {
         self.compact_range(..)
     }
@@ -28,9 +25,51 @@ impl Db {
     /// nothing.
     ///
     /// # Errors
-    /// The errors of [`compact`](Self::compact).
+    /// The errors of [`Db::compact`].
     pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
-        self.own()?.compact_range(range.into_bounds())
+        let (engine, range) = (self.own()?, range.into_bounds());
+        self.check()?;
+        if is_empty(&range) {
+            return engine.shared.check_writable();
+        }
+        engine.compact_range(self.space.stored_range(range))
+    }
+
+    /// Gives its segments the filters that its [options](crate::KeyspaceOptions) ask for: after they were
+    /// changed. If they ask for none, its filters are removed. Segments that it shares with other keyspaces
+    /// keep the filters of the store's policy. Otherwise like [`Db::rebuild_filters`].
+    ///
+    /// # Errors
+    /// The errors of [`Db::rebuild_filters`].
+    pub fn rebuild_filters(&self) -> Result<RebuildReport> {
+        self.rebuild_filters_with(|_| ControlFlow::Continue(()))
+    }
+
+    /// Like [`rebuild_filters`](Self::rebuild_filters), but calls `progress` before each segment and stops
+    /// once that returns `Break`.
+    ///
+    /// # Errors
+    /// The errors of [`Db::rebuild_filters`].
+    pub fn rebuild_filters_with(
+        &self,
+        mut progress: impl FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
+        self.check()?;
+        self.own()?.filters.rebuild_filters_of(self.space, &mut progress)
+    }
+}
+
+impl Db {
+    /// Flushes, then merges everything written before this call into one sorted run without tombstones. The
+    /// store stays writable. The merge proceeds in small steps, and no writer waits for it. Finished steps
+    /// persist: after a crash, the next call continues where this one stopped. Needs free disk space for a
+    /// few segments. Tombstones stay where a quarantined segment has keys.
+    ///
+    /// # Errors
+    /// The errors of [`sync`](Keyspace::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is
+    /// damaged: it goes to quarantine, and the next call skips it.
+    pub fn compact(&self) -> Result<()> {
+        self.own()?.compact_range((Bound::Unbounded, Bound::Unbounded))
     }
 
     /// Waits until the background threads have nothing left to flush or compact.
@@ -42,13 +81,13 @@ impl Db {
     }
 
     /// Gives every segment the filter that `policy` asks for, and uses the policy for new segments from now
-    /// on. The store stays usable. Segments are read, not written. Filters that already match are kept, so a
+    /// on. Keyspaces with a [policy of their own](crate::KeyspaceOptions::filter_policy) keep that. The store stays usable. Segments are read, not written. Filters that already match are kept, so a
     /// new call continues an interrupted rebuild. Quarantined segments are skipped
     /// ([`RebuildReport::quarantined`]).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a policy out of range or without
-    /// filters; the errors of [`sync`](Self::sync). [`Error::Io`](crate::Error::Io) or
+    /// filters; the errors of [`sync`](Keyspace::sync). [`Error::Io`](crate::Error::Io) or
     /// [`Error::Corruption`](crate::Error::Corruption) if a segment cannot be read: it goes to quarantine,
     /// and the others still get their filters.
     pub fn rebuild_filters(&self, policy: FilterPolicy) -> Result<RebuildReport> {
@@ -101,7 +140,7 @@ impl Db {
     ///
     /// # Errors
     /// [`Error::ReadOnly`](crate::Error::ReadOnly), also in a store that follows another process; the errors
-    /// of [`flush`](Self::flush).
+    /// of [`flush`](Keyspace::flush).
     pub fn file_set(&self) -> Result<FileSet> {
         self.own()?.file_set()
     }

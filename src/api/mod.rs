@@ -1,10 +1,13 @@
 //! The public API: [`Db`] and the types that its methods return.
 
+mod batch;
 #[cfg(feature = "bench-support")]
 mod bench_support;
 mod conditional;
 mod cursor;
 mod handle;
+mod keyspace;
+mod keyspace_transaction;
 mod maintenance;
 mod open;
 mod range;
@@ -19,6 +22,8 @@ pub use bench_support::SegmentFilter;
 pub use conditional::CompareAndSet;
 pub use cursor::Cursor;
 pub use handle::Db;
+pub use keyspace::Keyspace;
+pub use keyspace_transaction::KeyspaceTransaction;
 pub use range::{Keys, Range};
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};

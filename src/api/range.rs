@@ -1,9 +1,10 @@
 //! Ordered iteration over one moment of the store, lazily and from both ends.
 
+use crate::bounds::KeyRange;
 use crate::direction::Direction;
 use crate::engine::read::view::View;
-use crate::error::Result;
-use crate::key::{Seq, Value};
+use crate::error::{Error, Result};
+use crate::key::{Heads, Seq, SplitKey, Value};
 use crate::merge::{MergeCursor, Skipped};
 use crate::segment::Access;
 use std::ops::Bound;
@@ -21,7 +22,12 @@ const LONG_SKIP: u64 = 64;
 pub struct Range {
     /// `None` if it has no rows.
     view: Option<Arc<View>>,
+    /// What the stored keys have in front.
+    heads: Heads,
+    /// Returned instead of the first row.
+    failure: Option<Box<Error>>,
     seq: Seq,
+    /// The bounds of the stored keys.
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
     front: Option<MergeCursor>,
@@ -35,30 +41,37 @@ pub struct Range {
 }
 
 impl Range {
-    pub(crate) fn new(view: Arc<View>, seq: Seq, lower: Bound<Vec<u8>>, upper: Bound<Vec<u8>>) -> Self {
+    /// The rows between two bounds of stored keys, which have these heads.
+    pub(super) fn new(view: Arc<View>, seq: Seq, (lower, upper): KeyRange, heads: Heads) -> Self {
+        Range { view: Some(view), seq, heads, lower, upper, done: false, ..Range::empty() }
+    }
+
+    /// A range without rows.
+    pub(super) fn empty() -> Self {
         Range {
-            view: Some(view),
-            seq,
-            lower,
-            upper,
+            view: None,
+            heads: Heads::None,
+            failure: None,
+            seq: 0,
+            lower: Bound::Unbounded,
+            upper: Bound::Unbounded,
             front: None,
             back: None,
-            done: false,
+            done: true,
             access: Access::Range,
             key: Vec::new(),
             skipped: None,
         }
     }
 
-    /// A range without rows.
-    pub(crate) fn empty() -> Self {
-        let (lower, upper, access) = (Bound::Unbounded, Bound::Unbounded, Access::Range);
-        let (front, back, key, skipped) = (None, None, Vec::new(), None);
-        Range { view: None, seq: 0, lower, upper, front, back, done: true, access, key, skipped }
+    /// A range that returns an error instead of rows.
+    pub(super) fn failed(error: Error) -> Self {
+        Range { failure: Some(Box::new(error)), done: false, ..Range::empty() }
     }
 
-    /// The last key of each end, if it has started, and whether the range is at its end.
+    /// The last stored key of each end, if it has started, and whether the range is at its end.
     pub(super) fn progress(&self) -> (Option<Vec<u8>>, Option<Vec<u8>>, bool) {
+        let key = |merge: &MergeCursor| merge.key().to_vec();
         (self.front.as_ref().map(key), self.back.as_ref().map(key), self.done)
     }
 
@@ -158,7 +171,7 @@ impl Range {
     /// [`step`](Self::step) for the first time, or in the opposite direction.
     #[inline(never)]
     fn step_to_meet(&mut self, direction: Direction) -> Result<bool> {
-        self.open(direction);
+        self.open(direction)?;
         let (mine, other) = match direction {
             Direction::Forward => (&mut self.front, &self.back),
             Direction::Reverse => (&mut self.back, &self.front),
@@ -172,7 +185,10 @@ impl Range {
     }
 
     /// Starts the end for `direction`, unless it has started. Reads nothing yet.
-    fn open(&mut self, direction: Direction) {
+    fn open(&mut self, direction: Direction) -> Result<()> {
+        if let Some(error) = self.failure.take() {
+            return Err(*error);
+        }
         let (mine, start, end) = match direction {
             Direction::Forward => (&mut self.front, &self.lower, &self.upper),
             Direction::Reverse => (&mut self.back, &self.upper, &self.lower),
@@ -185,6 +201,7 @@ impl Range {
                 None => merge,
             });
         }
+        Ok(())
     }
 
     /// Moves the end for `direction` over `skipped` rows and then to the next; `false` if there are fewer,
@@ -213,7 +230,7 @@ impl Range {
 
     /// Moves over `most` rows, or to the end, and counts them in `passed`.
     fn pass(&mut self, direction: Direction, most: u64, passed: &mut u64) -> Result<()> {
-        self.open(direction);
+        self.open(direction)?;
         let keys_only = self.access == Access::Keys;
         let passes_keys = keys_only || most >= LONG_SKIP && self.skipped.is_none();
         if let Some(merge) = self.alone(direction) {
@@ -253,14 +270,14 @@ impl Range {
         &mut self,
         direction: Direction,
         skipped: usize,
-        take: fn(&MergeCursor) -> T,
+        take: fn(SplitKey<'_>, &MergeCursor) -> T,
     ) -> Option<Result<T>> {
         match self.advance(direction, skipped) {
             Ok(true) => match direction {
                 Direction::Forward => self.front.as_ref(),
                 Direction::Reverse => self.back.as_ref(),
             }
-            .map(|merge| Ok(take(merge))),
+            .map(|merge| Ok(take(self.heads.remove_from(merge.key()), merge))),
             Ok(false) => None,
             Err(error) => Some(Err(error)),
         }
@@ -276,13 +293,13 @@ impl Range {
             Direction::Forward => self.front.as_ref(),
             Direction::Reverse => self.back.as_ref(),
         };
-        Ok(merge.map(|merge| (merge.key().lend(&mut self.key), merge)))
+        Ok(merge.map(|merge| (self.heads.remove_from(merge.key()).lend(&mut self.key), merge)))
     }
 }
 
 #[inline]
-fn row(merge: &MergeCursor) -> (Vec<u8>, Value) {
-    (merge.key().to_vec(), merge.to_value())
+fn row(key: SplitKey<'_>, merge: &MergeCursor) -> (Vec<u8>, Value) {
+    (key.to_vec(), merge.to_value())
 }
 
 /// `nth` and `nth_back` skip rows without copying them. An error among those is returned, not skipped. In
@@ -362,8 +379,8 @@ impl Keys {
     }
 }
 
-fn key(merge: &MergeCursor) -> Vec<u8> {
-    merge.key().to_vec()
+fn key(key: SplitKey<'_>, _: &MergeCursor) -> Vec<u8> {
+    key.to_vec()
 }
 
 impl Iterator for Keys {

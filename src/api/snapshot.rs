@@ -1,74 +1,116 @@
 //! Snapshots: reads as of one moment.
 
 use super::cursor::Cursor;
+use super::keyspace::Keyspace;
 use super::range::Range;
-use crate::bounds::KeyBounds;
+use crate::bounds::{KeyBounds, KeyRange};
 use crate::engine::read::Reader;
 use crate::engine::read::view::View;
-use crate::error::Result;
-use crate::key::{Seq, Value, prefix_end};
+use crate::error::{Error, Result};
+use crate::key::{Heads, Seq, Space, Value, prefix_end};
 use std::ops::Bound;
 use std::sync::Arc;
 
 /// The store as of one moment. Later writes do not change what it reads; flushes and compactions continue.
+///
+/// It reads the keyspace that it was made from; [`keyspace`](Self::keyspace) reads others as of the same
+/// moment.
 #[derive(Clone)]
 pub struct Snapshot {
     reader: Reader,
     view: Arc<View>,
     seq: Seq,
+    space: Space,
+    /// Whether any stored key has a head.
+    have_heads: bool,
+    /// Why nothing can be read.
+    failure: Option<Error>,
 }
 
 impl Snapshot {
-    pub(crate) fn new(reader: Reader) -> Self {
+    /// A snapshot of this moment. With `failure`, every read of it fails.
+    pub(super) fn new(reader: Reader, space: Space, failure: Option<Error>) -> Self {
         let (view, seq) = reader.snapshot();
-        Snapshot { reader, view, seq }
+        let have_heads = reader.storage().keyspaces.have_heads();
+        Snapshot { reader, view, seq, space, have_heads, failure }
+    }
+
+    /// The same moment of another keyspace of the store, even if that was dropped since. A keyspace that was
+    /// created later is empty.
+    ///
+    /// # Errors
+    /// [`Error::ForeignKeyspace`] if it is one of another store.
+    pub fn keyspace(&self, keyspace: &Keyspace) -> Result<Snapshot> {
+        keyspace.check_store(self.reader.storage().keyspaces.store)?;
+        Ok(Snapshot { space: keyspace.space, failure: None, ..self.clone() })
     }
 
     /// The value of `key` at the moment of the snapshot.
     ///
     /// # Errors
-    /// The errors of [`Db::get`](crate::Db::get).
+    /// The errors of [`Keyspace::get`].
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        self.reader.get_in(&self.view, self.seq, key.as_ref())
+        match &self.failure {
+            Some(error) => Err(error.clone()),
+            None => {
+                let get = |stored: &[u8]| self.reader.get_in(&self.view, self.seq, stored);
+                self.space.with_stored(key.as_ref(), get)
+            }
+        }
     }
 
     /// Whether `key` had a value at the moment of the snapshot.
     ///
     /// # Errors
-    /// The errors of [`Db::get`](crate::Db::get).
+    /// The errors of [`Keyspace::get`].
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(key)?.is_some())
     }
 
     /// The keys and values within a range of keys, in order. Empty if the range's start is after its end.
     pub fn range(&self, range: impl KeyBounds) -> Range {
-        let (lower, upper) = range.into_bounds();
-        Range::new(Arc::clone(&self.view), self.seq, lower, upper)
+        self.range_of(range.into_bounds())
     }
 
     /// All keys and values, in order.
     pub fn iter(&self) -> Range {
-        Range::new(Arc::clone(&self.view), self.seq, Bound::Unbounded, Bound::Unbounded)
+        self.range_of((Bound::Unbounded, Bound::Unbounded))
     }
 
     /// The keys that start with `prefix`, and their values, in order.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         let prefix = prefix.as_ref();
-        let denials = self.view.prefixes.as_ref().and_then(|prefixes| prefixes.ask_prefix(prefix));
-        if denials.is_some_and(|denials| self.view.filters.deny_prefix(prefix, &denials)) {
+        let is_denied = |stored: &[u8]| {
+            let denials = self.view.prefixes.as_ref().and_then(|prefixes| prefixes.ask_prefix(stored));
+            denials.is_some_and(|denials| self.view.filters.deny_prefix(stored, &denials))
+        };
+        if self.failure.is_none() && self.space.with_stored(prefix, is_denied) {
             return Range::empty();
         }
         self.prefix_range(prefix)
     }
 
     /// [`prefix`](Self::prefix) without filters.
-    pub(crate) fn prefix_range(&self, prefix: &[u8]) -> Range {
+    pub(super) fn prefix_range(&self, prefix: &[u8]) -> Range {
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        Range::new(Arc::clone(&self.view), self.seq, Bound::Included(prefix.to_vec()), end)
+        self.range_of((Bound::Included(prefix.to_vec()), end))
+    }
+
+    fn range_of(&self, range: KeyRange) -> Range {
+        let heads = self.space.heads(self.have_heads);
+        match &self.failure {
+            Some(error) => Range::failed(error.clone()),
+            None if heads == Heads::None => Range::new(Arc::clone(&self.view), self.seq, range, heads),
+            None => {
+                let range = self.space.stored_range(range);
+                Range::new(Arc::clone(&self.view), self.seq, range, heads)
+            }
+        }
     }
 
     /// A cursor over all rows, at none yet. See [`Cursor`].
     pub fn cursor(&self) -> Cursor {
-        Cursor::new(&self.view, self.seq)
+        let heads = self.space.heads(self.have_heads);
+        Cursor::new(&self.view, self.seq, self.space, heads, self.failure.clone())
     }
 }

@@ -1,22 +1,20 @@
 //! [`Transaction`]: reads and writes that agree.
 
-use super::handle::Db;
+use super::keyspace::Keyspace;
+use super::keyspace_transaction::KeyspaceTransaction;
 use super::transaction_walks::{TransactionCursor, TransactionRange};
 use crate::bounds::KeyBounds;
 use crate::engine::Engine;
 use crate::engine::read::Reader;
 use crate::engine::transaction::Work;
 use crate::error::{Error, Result};
-use crate::key::{Value, prefix_end};
+use crate::key::{Space, Value};
 use crate::options::{Durability, Isolation};
-use crate::ranges::DeletedRange;
 use crate::sync::{Mutex, lock};
-use crate::wal::check_lengths;
-use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// How often [`Db::transact`] tries.
+/// How often [`Keyspace::transact`] tries.
 const TRIES_MAX: u64 = 1000;
 
 /// The numbers of savepoints, different in all transactions of the process.
@@ -50,19 +48,19 @@ static SAVEPOINTS: AtomicU64 = AtomicU64::new(0);
 /// ```
 ///
 /// No lock is held between its calls, so a long transaction stops nobody. It keeps what a
-/// [`Snapshot`](crate::Snapshot) keeps, and does not keep the store open: once the last [`Db`] is dropped,
+/// [`Snapshot`](crate::Snapshot) keeps, and does not keep the store open: once the last [`Db`](crate::Db) is dropped,
 /// its commit fails with [`Error::Closing`].
 pub struct Transaction {
     engine: Arc<Engine>,
-    reader: Reader,
-    work: Mutex<Work>,
+    pub(super) reader: Reader,
+    pub(super) work: Mutex<Work>,
 }
 
 /// A point in a transaction to which its writes can be rolled back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Savepoint(u64);
 
-/// The result of [`Db::transact`].
+/// The result of [`Keyspace::transact`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Transacted<T> {
     /// What the closure returned in the attempt that was committed.
@@ -71,7 +69,7 @@ pub struct Transacted<T> {
     pub retries: u64,
 }
 
-impl Db {
+impl Keyspace {
     /// Begins a transaction with [`Isolation::Serializable`].
     pub fn transaction(&self) -> Transaction {
         self.transaction_with(Isolation::default())
@@ -106,14 +104,41 @@ impl Db {
 }
 
 impl Transaction {
+    /// The keys of another keyspace in this transaction.
+    ///
+    /// ```
+    /// # fn main() -> sidebloom::Result<()> {
+    /// # let dir = tempfile::tempdir()
+    /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+    /// # let db = sidebloom::Db::open(dir.path().join("service.db"))?;
+    /// let seen = db.create_keyspace("seen", sidebloom::KeyspaceOptions::new())?;
+    /// let tx = db.transaction();
+    /// if tx.keyspace(&seen)?.insert_new("event 7", "")? {
+    ///     tx.put("events", "1")?; // in the default keyspace
+    /// }
+    /// tx.commit()?;
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::ForeignKeyspace`], [`Error::KeyspaceDropped`].
+    pub fn keyspace(&self, keyspace: &Keyspace) -> Result<KeyspaceTransaction<'_>> {
+        keyspace.check_store(self.reader.storage().keyspaces.store)?;
+        keyspace.check()?;
+        Ok(KeyspaceTransaction::new(self, keyspace.space, keyspace.id.clone()))
+    }
+
+    fn default_keyspace(&self) -> KeyspaceTransaction<'_> {
+        KeyspaceTransaction::new(self, Space::DEFAULT, None)
+    }
+
     /// The value of `key`.
     ///
     /// # Errors
-    /// The errors of [`Db::get`]; [`Error::TransactionTooLarge`], which remains: what was read is not
+    /// The errors of [`Keyspace::get`]; [`Error::TransactionTooLarge`], which remains: what was read is not
     /// forgotten by rolling back.
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
-        let key = key.as_ref();
-        lock(&self.work).get(&self.reader, key)
+        self.default_keyspace().get(key)
     }
 
     /// Whether `key` has a value.
@@ -121,7 +146,7 @@ impl Transaction {
     /// # Errors
     /// The errors of [`get`](Self::get).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
-        Ok(self.get(key)?.is_some())
+        self.default_keyspace().contains_key(key)
     }
 
     /// The values of several keys, in the order of `keys`.
@@ -129,28 +154,25 @@ impl Transaction {
     /// # Errors
     /// The errors of [`get`](Self::get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        lock(&self.work).multi_get(&self.reader, &keys)
+        self.default_keyspace().multi_get(keys)
     }
 
     /// The keys and values within a range of keys, in order, with the writes so far; later ones do not change
     /// it. Empty if the range's start is greater than its end. If anybody changes the part that was walked,
     /// also by adding keys, the commit fails.
     pub fn range(&self, range: impl KeyBounds) -> TransactionRange<'_> {
-        TransactionRange::new(&self.reader, &self.work, range.into_bounds())
+        self.default_keyspace().range(range)
     }
 
     /// The keys that start with `prefix`, and their values. Otherwise like [`range`](Self::range).
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TransactionRange<'_> {
-        let prefix = prefix.as_ref();
-        let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
-        TransactionRange::new(&self.reader, &self.work, (Bound::Included(prefix.to_vec()), end))
+        self.default_keyspace().prefix(prefix)
     }
 
     /// A cursor over all rows, with the writes so far, at no row yet. What it passes counts as walked, as for
     /// [`range`](Self::range).
     pub fn cursor(&self) -> TransactionCursor<'_> {
-        TransactionCursor::new(&self.reader, &self.work)
+        self.default_keyspace().cursor()
     }
 
     /// Sets `key` to `value`.
@@ -159,9 +181,7 @@ impl Transaction {
     /// [`Error::KeyTooLarge`], [`Error::ValueTooLarge`], [`Error::TransactionTooLarge`],
     /// [`Error::ReadOnly`]. The transaction is then as before.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        check_lengths(key.len(), value.len())?;
-        lock(&self.work).write(&self.reader, |own| own.put(key, value))
+        self.default_keyspace().put(key, value)
     }
 
     /// Removes `key`. A missing key is not an error.
@@ -169,9 +189,7 @@ impl Transaction {
     /// # Errors
     /// The errors of [`put`](Self::put).
     pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        let key = key.as_ref();
-        check_lengths(key.len(), 0)?;
-        lock(&self.work).write(&self.reader, |own| own.delete(key))
+        self.default_keyspace().delete(key)
     }
 
     /// Removes every key in a range, with one operation, also those that others add until the commit.
@@ -179,12 +197,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::InvalidRange`]; the errors of [`put`](Self::put).
     pub fn delete_range(&self, range: impl KeyBounds) -> Result<()> {
-        let (from, to) = range.into_bounds();
-        let deleted = DeletedRange::new(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice))?;
-        match deleted {
-            Some(range) => lock(&self.work).write(&self.reader, |own| own.delete_range(&range)),
-            None => self.reader.check_writable(),
-        }
+        self.default_keyspace().delete_range(range)
     }
 
     /// Removes every key that starts with `prefix`, as [`delete_range`](Self::delete_range) does.
@@ -192,8 +205,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::EmptyPrefix`]; the errors of [`put`](Self::put).
     pub fn delete_prefix(&self, prefix: impl AsRef<[u8]>) -> Result<()> {
-        let range = DeletedRange::of_prefix(prefix.as_ref())?;
-        lock(&self.work).write(&self.reader, |own| own.delete_range(&range))
+        self.default_keyspace().delete_prefix(prefix)
     }
 
     /// Puts `key` if it is absent, and returns whether it was.
@@ -201,15 +213,7 @@ impl Transaction {
     /// # Errors
     /// The errors of [`get`](Self::get) and [`put`](Self::put).
     pub fn insert_new(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        self.reader.check_writable()?;
-        check_lengths(key.len(), value.len())?;
-        let mut work = lock(&self.work);
-        let is_new = work.get(&self.reader, key)?.is_none();
-        if is_new {
-            work.write(&self.reader, |own| own.put(key, value))?;
-        }
-        Ok(is_new)
+        self.default_keyspace().insert_new(key, value)
     }
 
     /// A point to [roll back](Self::roll_back_to) to.
@@ -233,7 +237,7 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Conflict`] if others have changed what was read; [`Error::Closing`] if it has writes and the
-    /// store was closed; the errors of [`Db::write`] and of [`Db::get`]. On error, nothing of it is visible.
+    /// store was closed; the errors of [`Keyspace::write`] and of [`Keyspace::get`]. On error, nothing of it is visible.
     /// As for every write, it may appear when the store is reopened after a failed sync.
     pub fn commit(self) -> Result<()> {
         let durability = self.reader.storage().options.durability;

@@ -3,11 +3,12 @@
 use super::cursor::Cursor;
 use super::range::Range;
 use crate::bounds::KeyRange;
+use crate::direction::Direction;
 use crate::engine::read::Reader;
 use crate::engine::read::view::View;
 use crate::engine::transaction::Work;
 use crate::error::Result;
-use crate::key::{Seq, Value};
+use crate::key::{Seq, Space, Value};
 use crate::sync::{Mutex, lock};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -53,9 +54,11 @@ pub struct TransactionRange<'t> {
 }
 
 impl<'t> TransactionRange<'t> {
-    pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>, bounds: KeyRange) -> Self {
+    pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>, space: Space, range: KeyRange) -> Self {
         let (walk, view, seq) = Walk::begin(reader, work);
-        let range = Range::new(view, seq, bounds.0.clone(), bounds.1.clone());
+        // The transaction may have written the first key with a head.
+        let bounds = space.stored_range(range);
+        let range = Range::new(view, seq, bounds.clone(), space.heads(true));
         TransactionRange { range, bounds: Some(bounds), walk, has_begun: false }
     }
 
@@ -168,15 +171,17 @@ impl Drop for TransactionRange<'_> {
 /// A cursor over the rows of a transaction. Its methods are those of [`Cursor`].
 pub struct TransactionCursor<'t> {
     cursor: Cursor,
-    /// The keys between which it has moved since the last seek. `None` if that has failed: it is at no row.
+    space: Space,
+    /// The stored keys between which it has moved since the last seek. `None` if that has failed: it is at no row.
     walked: Option<KeyRange>,
     walk: Walk<'t>,
 }
 
 impl<'t> TransactionCursor<'t> {
-    pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>) -> Self {
+    pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>, space: Space) -> Self {
         let (walk, view, seq) = Walk::begin(reader, work);
-        TransactionCursor { cursor: Cursor::new(&view, seq), walked: None, walk }
+        let cursor = Cursor::new(&view, seq, space, space.heads(true), None);
+        TransactionCursor { cursor, space, walked: None, walk }
     }
 
     /// Moves to the first row whose key is `key` or greater.
@@ -186,7 +191,7 @@ impl<'t> TransactionCursor<'t> {
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.leave()?;
         let found = self.cursor.seek(key.as_ref())?;
-        self.walked = Some((Bound::Included(key.as_ref().to_vec()), self.here()));
+        self.walked = Some((Bound::Included(self.space.stored(key.as_ref())), self.here(Direction::Forward)));
         Ok(found)
     }
 
@@ -197,7 +202,7 @@ impl<'t> TransactionCursor<'t> {
     pub fn seek_for_prev(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         self.leave()?;
         let found = self.cursor.seek_for_prev(key.as_ref())?;
-        self.walked = Some((self.here(), Bound::Included(key.as_ref().to_vec())));
+        self.walked = Some((self.here(Direction::Reverse), Bound::Included(self.space.stored(key.as_ref()))));
         Ok(found)
     }
 
@@ -208,7 +213,7 @@ impl<'t> TransactionCursor<'t> {
     pub fn seek_to_first(&mut self) -> Result<bool> {
         self.leave()?;
         let found = self.cursor.seek_to_first()?;
-        self.walked = Some((Bound::Unbounded, self.here()));
+        self.walked = Some((self.first(), self.here(Direction::Forward)));
         Ok(found)
     }
 
@@ -219,7 +224,7 @@ impl<'t> TransactionCursor<'t> {
     pub fn seek_to_last(&mut self) -> Result<bool> {
         self.leave()?;
         let found = self.cursor.seek_to_last()?;
-        self.walked = Some((self.here(), Bound::Unbounded));
+        self.walked = Some((self.here(Direction::Reverse), self.end()));
         Ok(found)
     }
 
@@ -233,7 +238,7 @@ impl<'t> TransactionCursor<'t> {
             return Ok(false);
         }
         let found = self.cursor.next()?;
-        let here = self.here();
+        let here = self.here(Direction::Forward);
         if let Some((_, upper)) = &mut self.walked
             && is_beyond(&here, upper, |here, upper| here > upper)
         {
@@ -251,7 +256,7 @@ impl<'t> TransactionCursor<'t> {
             return Ok(false);
         }
         let found = self.cursor.prev()?;
-        let here = self.here();
+        let here = self.here(Direction::Reverse);
         if let Some((lower, _)) = &mut self.walked
             && is_beyond(&here, lower, |here, lower| here < lower)
         {
@@ -280,9 +285,21 @@ impl<'t> TransactionCursor<'t> {
         self.walked.as_ref().and_then(|_| self.cursor.to_value())
     }
 
-    /// The current row's key as the end of what was walked; without a row, there is no end.
-    fn here(&self) -> Bound<Vec<u8>> {
-        self.cursor.key().map_or(Bound::Unbounded, |key| Bound::Included(key.to_vec()))
+    /// The current row's key as the end of what was walked; without a row, that of the keyspace.
+    fn here(&self, direction: Direction) -> Bound<Vec<u8>> {
+        match (self.cursor.stored_key(), direction) {
+            (Some(key), _) => Bound::Included(key.to_vec()),
+            (None, Direction::Forward) => self.end(),
+            (None, Direction::Reverse) => self.first(),
+        }
+    }
+
+    fn first(&self) -> Bound<Vec<u8>> {
+        Bound::Included(self.space.bounds().0)
+    }
+
+    fn end(&self) -> Bound<Vec<u8>> {
+        Bound::Excluded(self.space.bounds().1)
     }
 
     /// Before a seek: what was walked so far counts.
@@ -297,8 +314,7 @@ impl<'t> TransactionCursor<'t> {
 /// Whether `here` lies beyond the end of what was walked.
 fn is_beyond(here: &Bound<Vec<u8>>, end: &Bound<Vec<u8>>, beyond: fn(&[u8], &[u8]) -> bool) -> bool {
     match (here, end) {
-        (_, Bound::Unbounded) => false,
-        (Bound::Unbounded, _) => true,
+        (_, Bound::Unbounded) | (Bound::Unbounded, _) => false,
         (Bound::Included(here) | Bound::Excluded(here), Bound::Included(end) | Bound::Excluded(end)) => {
             beyond(here, end)
         }

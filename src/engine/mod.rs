@@ -7,6 +7,7 @@ pub(crate) mod copies;
 pub(crate) mod failure;
 pub(crate) mod filters;
 pub(crate) mod follow;
+pub(crate) mod keyspaces;
 pub(crate) mod metrics;
 pub(crate) mod open;
 pub(crate) mod publish;

@@ -17,12 +17,8 @@ use crate::live::LiveSet;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{ArcSwap, Condvar, Instant, ShortGuard, ShortLock};
 use std::ops::Deref;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-
-/// Stores opened by this process.
-static OPENED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 /// What tells the current view from all others. Every lookup reads it, so it has its own cache line.
 #[repr(align(128))]
@@ -69,7 +65,7 @@ impl Shared {
         Shared {
             level0: AtomicUsize::new(view.live.level0()),
             view: ArcSwap::from_pointee(view),
-            current: CurrentView { store: OPENED.fetch_add(1, Relaxed), number: AtomicU64::new(0) },
+            current: CurrentView { store: storage.keyspaces.store, number: AtomicU64::new(0) },
             visible: AtomicU64::new(visible),
             epoch: AtomicU64::new(0),
             control: ShortLock::new(Control::new(before_own_logs)),

@@ -5,6 +5,7 @@ use crate::engine::storage::Storage;
 use crate::error::{Error, Result};
 use crate::filter::{DistinctPrefixes, PrefixSet, Verdict};
 use crate::id::FileKind;
+use crate::key::Space;
 use crate::live::LiveSegment;
 use crate::manifest::{SegmentMeta, check_levels, read_state};
 use crate::segment::{DamagedBlocks, OnDamage, OnEntry};
@@ -89,7 +90,7 @@ fn verify_segment(storage: &Storage, live: &LiveSegment, report: &mut VerifyRepo
         entries += 1;
         let is_denied = |hash| sidecar.as_ref().is_ok_and(|s| s.probe(hash) == Verdict::Absent);
         let mut any_denied = is_denied(hasher.hash(key));
-        prefixes.of_next(key, |hash| any_denied |= is_denied(hash));
+        prefixes.of_next(Space::head_bytes(key), key, |hash| any_denied |= is_denied(hash));
         if any_denied {
             denied.get_or_insert_with(|| key.to_vec());
         }

@@ -1,5 +1,13 @@
 //! Keys and values: order, sequence numbers, limits, and the shared value that reads return.
 
+mod keyspace_id;
+mod space;
+mod stored_keys;
+
+pub use keyspace_id::KeyspaceId;
+pub use space::{HEADS_START, Heads, MAX_STORED_KEY_BYTES, Space, without_head};
+pub use stored_keys::StoredKeys;
+
 use crate::error::{Error, Result};
 use bytes::Bytes;
 use std::cmp::Ordering;
@@ -193,6 +201,24 @@ impl<'a> SplitKey<'a> {
     #[inline]
     pub fn new(head: &'a [u8], tail: &'a [u8]) -> Self {
         SplitKey { head, tail }
+    }
+
+    /// The key without its first `len` bytes.
+    #[inline]
+    pub fn without(self, len: usize) -> Self {
+        match self.head.get(len..) {
+            Some(head) => SplitKey { head, tail: self.tail },
+            None => {
+                let tail = self.tail.get(len.saturating_sub(self.head.len())..).unwrap_or_default();
+                SplitKey { head: &[], tail }
+            }
+        }
+    }
+
+    /// Its first byte, if it is not empty.
+    #[inline]
+    pub fn first(self) -> Option<u8> {
+        self.head.first().or(self.tail.first()).copied()
     }
 
     /// A copy of the whole key.

@@ -58,6 +58,8 @@ pub struct Edit {
 pub struct ManifestState {
     /// The store's identity.
     pub header: StoreIdentity,
+    /// The format version of the file that it was read from, if that is an earlier one.
+    pub earlier_version: Option<u32>,
     /// The segments of the store.
     pub segments: BTreeMap<FileId, SegmentMeta>,
     /// Logs with lower numbers are obsolete.
@@ -86,6 +88,7 @@ impl ManifestState {
     pub fn new(header: StoreIdentity) -> Self {
         ManifestState {
             header,
+            earlier_version: None,
             segments: BTreeMap::new(),
             log_floor: FileId(0),
             next_id: FileId(1),

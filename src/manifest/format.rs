@@ -1,4 +1,4 @@
-//! The byte map of a manifest, format version 5. Integers are little-endian; lengths and numbers within an
+//! The byte map of a manifest, format version 6. Integers are little-endian; lengths and numbers within an
 //! edit are varints.
 //!
 //! ```text
@@ -21,7 +21,8 @@
 //!       | 6, file number, length, sequence number   log mark
 //! ```
 //!
-//! - *version*: 5. Version 4 did not name the formats of its segments. Version 3 belonged to segments of
+//! - *version*: 6. In version 5, no stored key had a head (`src/key/space.rs`); it is read if no key starts
+//!   with 0xff. Version 4 did not name the formats of its segments. Version 3 belonged to segments of
 //!   version 4, and had 64 KiB of 0xff for the end of a range without one. Version 2 had neither longest
 //!   streak nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can
 //!   name the version. In version 1 the CRC was at 28. An opened manifest is rewritten before the first edit,
@@ -68,7 +69,7 @@ pub(super) const EDIT_HEAD_BYTES: usize = 16;
 pub(super) const FIELD_BYTES_MAX: usize = Facts::BYTES_MAX + 64;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
 /// The versions that this build reads.
-pub const READS: RangeInclusive<u32> = 5..=5;
+pub const READS: RangeInclusive<u32> = 5..=6;
 /// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 8 + 4 + 16 + 4 && EDIT_HEAD_BYTES == 4 * 4);
@@ -96,7 +97,7 @@ pub(super) fn encode_header(header: StoreIdentity) -> Vec<u8> {
 }
 
 /// Decodes the header at the start of the file `path`.
-pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> {
+pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<(u32, StoreIdentity)> {
     let has_crc_at = |at: usize| {
         let (covered, crc) = (bytes.get(..at)?, bytes.get(at..at + 4)?);
         Some(crc == crc32(&[covered]).to_le_bytes())
@@ -114,14 +115,14 @@ pub(super) fn decode_header(bytes: &[u8], path: &Path) -> Result<StoreIdentity> 
         Some((found, _)) if !READS.contains(&found) => {
             Err(Error::UnsupportedVersion { file: path.to_path_buf(), found, supported: READS })
         }
-        Some((_, mut header)) => {
+        Some((version, mut header)) => {
             let (store_id, code, key) = header().ok_or_else(damaged)?;
             let code = u8::try_from(code)
                 .ok()
                 .filter(|&code| !is_newer_code(code))
                 .ok_or_else(|| Error::unknown_code(path, HASH_CODE_AT as u64, format!("hash code {code}")))?;
             let hasher = KeyHasher::from_code(code, key).ok_or_else(damaged)?;
-            Ok(StoreIdentity { store_id, hasher })
+            Ok((version, StoreIdentity { store_id, hasher }))
         }
         None => Err(damaged()),
     }

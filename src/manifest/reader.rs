@@ -5,8 +5,8 @@
 
 use super::edit::{Edit, ManifestState};
 use super::format::{
-    EDIT_HEAD_BYTES, EditHead, FIELD_BYTES_MAX, HEADER_BYTES, decode_field, decode_header, is_later_field,
-    tag,
+    EDIT_HEAD_BYTES, EditHead, FIELD_BYTES_MAX, HEADER_BYTES, WRITES, decode_field, decode_header,
+    is_later_field, tag,
 };
 use crate::codec::Decoder;
 use crate::error::{Error, Result};
@@ -61,9 +61,10 @@ impl ManifestReader {
     pub fn replay(&mut self) -> Result<ReadEdits> {
         let path = self.pieces.path().to_path_buf();
         let header = self.pieces.view(0, HEADER_BYTES)?;
-        let header = decode_header(header.get(..HEADER_BYTES).unwrap_or(header), &path)?;
+        let (version, header) = decode_header(header.get(..HEADER_BYTES).unwrap_or(header), &path)?;
+        let earlier_version = (version < WRITES).then_some(version);
         self.tag = tag(header);
-        let mut state = ManifestState::new(header);
+        let mut state = ManifestState { earlier_version, ..ManifestState::new(header) };
         let (mut last, mut at) = (HEADER_BYTES as u64, HEADER_BYTES as u64);
         loop {
             let damage = |what: &str| Error::corruption(&path, at, format!("{what}; run `sidebloom repair`"));

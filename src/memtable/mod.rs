@@ -4,6 +4,7 @@
 //! reader with the memtable and a sequence number has a stable snapshot.
 
 mod cursor;
+mod owner;
 mod ranges;
 mod table;
 

@@ -79,6 +79,19 @@ impl FilterPolicy {
     }
 }
 
+/// What it asks for: `10 bits per key`.
+impl std::fmt::Display for FilterPolicy {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.objective {
+            Objective::Off => f.write_str("off"),
+            Objective::AverageBits(bits) => write!(f, "{bits} bits per key"),
+            Objective::SumFpr(rate) => write!(f, "false-positive rate {rate}"),
+            Objective::TotalBytes(bytes) => write!(f, "{bytes} bytes in all"),
+            Objective::BlockedBloom(bits) => write!(f, "blocked Bloom, {bits} bits per key"),
+        }
+    }
+}
+
 impl Default for FilterPolicy {
     /// 10 bits per key on average.
     fn default() -> Self {

@@ -1,9 +1,15 @@
 //! The settings of a store.
 
 mod filter_policy;
+mod keyspace_options;
+mod stored_keyspace_options;
 
 pub use filter_policy::FilterPolicy;
 pub(crate) use filter_policy::Objective;
+pub use keyspace_options::KeyspaceOptions;
+pub(crate) use stored_keyspace_options::{
+    Unreadable, decode as decode_keyspace_options, encode as encode_keyspace_options,
+};
 
 use crate::error::{Error, Result};
 use crate::filter::{PrefixExtractor, PrefixSet};
@@ -17,7 +23,7 @@ use std::sync::Arc;
 const LEVEL0_TRIGGER: usize = 4;
 
 /// When a write is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
     /// Once the operating system has it. It survives the death of the process. After a power failure, a
     /// prefix of all writes survives. [`Db::sync`](crate::Db::sync) makes everything written so far durable.
@@ -303,7 +309,7 @@ impl Options {
             |ok: bool, what: &str| if ok { Ok(()) } else { Err(Error::InvalidArgument(what.to_owned())) };
         check(self.memtable_bytes >= 4096, "memtable_bytes must be at least 4096")?;
         check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
-        check((256..=1 << 20).contains(&self.block_bytes), "block_bytes must be 256 to 1048576")?;
+        check_block_bytes(self.block_bytes)?;
         let is_usable = |mode: u32| mode & 0o600 == 0o600 && mode <= 0o777;
         check(
             self.mode.is_none_or(is_usable),
@@ -312,13 +318,23 @@ impl Options {
         check(self.max_open_files >= 8, "max_open_files must be at least 8")?;
         check(self.max_mapped_filters >= 8, "max_mapped_filters must be at least 8")?;
         check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;
-        if let Some(feature) = self.compression.missing_feature() {
-            return Err(Error::FeatureMissing {
-                what: format!("Compression::{:?}", self.compression),
-                feature,
-            });
-        }
+        check_compression(self.compression)?;
         self.prefixes.clone()?;
         self.filter_policy.validate()
     }
+}
+
+fn check_block_bytes(bytes: usize) -> Result<()> {
+    if (256..=1 << 20).contains(&bytes) {
+        Ok(())
+    } else {
+        Err(Error::InvalidArgument("block_bytes must be 256 to 1048576".to_owned()))
+    }
+}
+
+fn check_compression(compression: Compression) -> Result<()> {
+    let what = || format!("Compression::{compression:?}");
+    compression
+        .missing_feature()
+        .map_or(Ok(()), |feature| Err(Error::FeatureMissing { what: what(), feature }))
 }

@@ -6,7 +6,7 @@
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use crate::key::{MAX_KEY_BYTES, MAX_SEQ, Seq, SplitKey, prefix_end};
+use crate::key::{MAX_KEY_BYTES, MAX_SEQ, MAX_STORED_KEY_BYTES, Seq, Space, SplitKey, prefix_end};
 use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::LazyLock;
@@ -40,12 +40,19 @@ impl DeletedRange {
         {
             return Err(Error::invalid_range(first, last));
         }
+        Ok(Self::within(from, to, MAX_KEY_BYTES))
+    }
+
+    /// The range between two bounds of stored keys; `None` if no key is between them.
+    pub fn of_stored(from: Bound<&[u8]>, to: Bound<&[u8]>) -> Option<Self> {
+        Self::within(from, to, MAX_STORED_KEY_BYTES)
+    }
+
+    fn within(from: Bound<&[u8]>, to: Bound<&[u8]>, longest: usize) -> Option<Self> {
+        let successor = |key| next_key(key, longest);
         let start = match from {
             Bound::Included(key) => key.to_vec(),
-            Bound::Excluded(key) => match successor(key) {
-                Some(next) => next,
-                None => return Ok(None),
-            },
+            Bound::Excluded(key) => successor(key)?,
             Bound::Unbounded => Vec::new(),
         };
         let end = match to {
@@ -54,7 +61,7 @@ impl DeletedRange {
             Bound::Unbounded => None,
         };
         let is_empty = end.as_ref().is_some_and(|end| start >= *end);
-        Ok((!is_empty).then_some(DeletedRange { start, end }))
+        (!is_empty).then_some(DeletedRange { start, end })
     }
 
     /// All keys that start with `prefix`.
@@ -68,15 +75,26 @@ impl DeletedRange {
             _ => Ok(DeletedRange { start: prefix.to_vec(), end: prefix_end(prefix) }),
         }
     }
+
+    /// The range of stored keys for this range of a keyspace's keys.
+    pub fn stored(self, space: Space) -> Self {
+        let end = self.end.map_or_else(|| space.bounds().1, |end| space.stored(&end));
+        DeletedRange { start: space.stored(&self.start), end: Some(end) }
+    }
 }
 
-/// The smallest key greater than `key`; `None` if there is none.
+/// The smallest stored key greater than `key`; `None` if there is none.
 pub fn successor(key: &[u8]) -> Option<Vec<u8>> {
-    if key.len() < MAX_KEY_BYTES { Some([key, &[0]].concat()) } else { prefix_end(key) }
+    next_key(key, MAX_STORED_KEY_BYTES)
+}
+
+/// The smallest key greater than `key`, if the longest ones have this many bytes.
+fn next_key(key: &[u8], longest: usize) -> Option<Vec<u8>> {
+    if key.len() < longest { Some([key, &[0]].concat()) } else { prefix_end(key) }
 }
 
 /// The last key of all. It stands for the end of a range without one.
-static LAST_KEY: LazyLock<Bytes> = LazyLock::new(|| vec![0xff; MAX_KEY_BYTES].into());
+static LAST_KEY: LazyLock<Bytes> = LazyLock::new(|| vec![0xff; MAX_STORED_KEY_BYTES].into());
 
 /// The last key of all, in shared memory.
 pub fn last_key() -> Bytes {
@@ -98,7 +116,7 @@ pub fn take_last_key(fields: &mut Decoder<'_>) -> Option<Bytes> {
     match fields.length()?.checked_sub(1) {
         None => Some(last_key()),
         Some(len) => {
-            let key = fields.take(len).filter(|key| len <= MAX_KEY_BYTES && **key != **LAST_KEY)?;
+            let key = fields.take(len).filter(|key| len <= MAX_STORED_KEY_BYTES && **key != **LAST_KEY)?;
             Some(Bytes::copy_from_slice(key))
         }
     }
@@ -290,7 +308,7 @@ impl RangeTombstones {
         let count = fields.length()?;
         let mut set = RangeTombstones::default();
         for _ in 0..count {
-            let from = fields.bytes().filter(|key| key.len() <= MAX_KEY_BYTES)?;
+            let from = fields.bytes().filter(|key| key.len() <= MAX_STORED_KEY_BYTES)?;
             let step = Step {
                 from: Bytes::copy_from_slice(from),
                 seq: fields.varint().filter(|&seq| seq <= MAX_SEQ)?,

@@ -1,4 +1,5 @@
 use super::*;
+use crate::key::MAX_KEY_BYTES;
 use proptest::collection::vec;
 use proptest::prelude::*;
 
@@ -124,7 +125,7 @@ fn bounds_become_the_same_keys() {
 #[test]
 fn nothing_is_between_a_key_and_its_successor() {
     assert_eq!(successor(b"a"), Some(b"a\0".to_vec()));
-    let longest = [vec![b'a'; MAX_KEY_BYTES - 1], vec![0xff]].concat();
-    assert_eq!(successor(&longest), Some([vec![b'a'; MAX_KEY_BYTES - 2], vec![b'b']].concat()));
-    assert_eq!(successor(&vec![0xff; MAX_KEY_BYTES]), None);
+    let longest = [vec![b'a'; MAX_STORED_KEY_BYTES - 1], vec![0xff]].concat();
+    assert_eq!(successor(&longest), Some([vec![b'a'; MAX_STORED_KEY_BYTES - 2], vec![b'b']].concat()));
+    assert_eq!(successor(&vec![0xff; MAX_STORED_KEY_BYTES]), None);
 }

@@ -4,7 +4,7 @@ use super::block_layout::{BlockHeader, Layout};
 use super::format::{Location, Parsed};
 use crate::codec::uint_at;
 use crate::error::Result;
-use crate::key::MAX_KEY_BYTES;
+use crate::key::MAX_STORED_KEY_BYTES;
 
 /// Checks every bound in a payload once, so that reading its rows cannot fail.
 pub fn check(payload: &[u8]) -> Parsed<()> {
@@ -26,7 +26,7 @@ pub fn check(payload: &[u8]) -> Parsed<()> {
     if header.value_width > 0 {
         longest(&payload[layout.value_ends..layout.seqs], header.value_width, header.values)?;
     }
-    if header.prefix as usize + key_max > MAX_KEY_BYTES {
+    if header.prefix as usize + key_max > MAX_STORED_KEY_BYTES {
         return Err("a key exceeds the size limit");
     }
     Ok(())

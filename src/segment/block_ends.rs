@@ -12,7 +12,7 @@ use super::format::{
 };
 use crate::codec::Decoder;
 use crate::id::FileId;
-use crate::key::MAX_KEY_BYTES;
+use crate::key::MAX_STORED_KEY_BYTES;
 
 /// How many offsets from the start of `bytes` on cannot begin a block. Stops before the last seven.
 pub fn offsets_without_block(bytes: &[u8]) -> usize {
@@ -130,7 +130,7 @@ fn data_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
     };
     let limits = [
         (header.count, DATA_BYTES_MAX),
-        (header.prefix, MAX_KEY_BYTES),
+        (header.prefix, MAX_STORED_KEY_BYTES),
         (header.keys, DATA_BYTES_MAX),
         (header.values, DATA_BYTES_MAX),
         (header.key_width.into(), 4),
@@ -255,7 +255,10 @@ fn separators(fields: &mut Decoder<'_>, offset: u64) -> Result<BlockEnd, BlockEn
             return Err(cut_off(fields, 3 * VARINT_BYTES));
         };
         listed_to = listed_to.saturating_add(len);
-        if shared.saturating_add(rest) > MAX_KEY_BYTES || len <= TRAILER_BYTES as u64 || listed_to > offset {
+        if shared.saturating_add(rest) > MAX_STORED_KEY_BYTES
+            || len <= TRAILER_BYTES as u64
+            || listed_to > offset
+        {
             return Err(BlockEnd::Nowhere);
         }
         fields.take(rest).ok_or(BlockEnd::Beyond)?;
@@ -289,7 +292,7 @@ fn steps(fields: &mut Decoder<'_>) -> Result<BlockEnd, BlockEnd> {
 /// Skips a key with its length, which is `more` too large, before it.
 fn key(fields: &mut Decoder<'_>, more: usize) -> Result<(), BlockEnd> {
     let len = fields.length().ok_or_else(|| cut_off(fields, VARINT_BYTES))?.saturating_sub(more);
-    if len > MAX_KEY_BYTES {
+    if len > MAX_STORED_KEY_BYTES {
         return Err(BlockEnd::Nowhere);
     }
     fields.take(len).map(drop).ok_or(BlockEnd::Beyond)

@@ -26,7 +26,7 @@
 //! 2⁶³ - 1, a count above 7.
 
 use crate::codec::{Decoder, Encode};
-use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_SEQ, Seq};
+use crate::key::{EntryKind, MAX_SEQ, MAX_STORED_KEY_BYTES, Seq};
 use crate::ranges::{RangeTombstones, last_key, put_last_key, successor, take_last_key};
 use bytes::Bytes;
 
@@ -58,7 +58,7 @@ impl Facts {
     /// How many numbers an encoding has.
     pub const NUMBERS: usize = 7;
     /// No encoding is longer: two keys with their lengths, and numbers of 10 bytes.
-    pub const BYTES_MAX: usize = 2 * (3 + MAX_KEY_BYTES) + 1 + 10 * Self::NUMBERS;
+    pub const BYTES_MAX: usize = 2 * (3 + MAX_STORED_KEY_BYTES) + 1 + 10 * Self::NUMBERS;
 
     /// Appends the encoding. [`decode`](Self::decode) refuses that of facts that are not
     /// [sound](Self::is_sound).
@@ -97,7 +97,7 @@ impl Facts {
             && self.min_seq <= self.max_seq
             && self.max_seq <= MAX_SEQ
             && *self.smallest <= *self.largest
-            && self.smallest.len().max(self.largest.len()) <= MAX_KEY_BYTES
+            && self.smallest.len().max(self.largest.len()) <= MAX_STORED_KEY_BYTES
     }
 
     /// Whether there are tombstones, of keys or ranges.

@@ -112,7 +112,7 @@ use super::facts::Facts;
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{MAX_KEY_BYTES, MAX_SEQ, MAX_VALUE_BYTES, Seq, check_seq};
+use crate::key::{MAX_SEQ, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, Seq, check_seq};
 use crate::ranges::RangeTombstones;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -125,7 +125,7 @@ pub const TRAILER_BYTES: usize = 5;
 /// Largest block. Fits the largest entry (64 MiB and a key) and the top index of a 5 TB segment.
 pub const MAX_BLOCK_BYTES: usize = 128 << 20;
 /// Largest data block, before and after decompression: one entry of the largest key and the largest value.
-pub(super) const DATA_BYTES_MAX: usize = MAX_VALUE_BYTES + MAX_KEY_BYTES + 4096;
+pub(super) const DATA_BYTES_MAX: usize = MAX_VALUE_BYTES + MAX_STORED_KEY_BYTES + 4096;
 /// Largest data block as stored, with its trailer and padding.
 pub(super) const DATA_STORED_MAX: usize = DATA_BYTES_MAX + TRAILER_BYTES + 2 + u16::MAX as usize;
 /// Largest properties block, with its trailer.

@@ -4,7 +4,7 @@ use super::format::{
     BlockHandle, DATA_STORED_MAX, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, Parsed, TRAILER_BYTES,
 };
 use crate::codec::{Decoder, Encode};
-use crate::key::{MAX_KEY_BYTES, common_prefix, prefix8, same_bytes};
+use crate::key::{MAX_STORED_KEY_BYTES, common_prefix, prefix8, same_bytes};
 use std::ops::Range;
 
 /// Memory of an [`Index`] apart from its separators, in bytes per separator.
@@ -12,7 +12,7 @@ const SEPARATOR_OVERHEAD_BYTES: usize = 20;
 /// A partition ends when it has this [`weight`](IndexBuilder::weight).
 pub(super) const PARTITION_BYTES: usize = 4 << 10;
 /// The most that a partition weighs: less than that, plus one separator.
-const PARTITION_WEIGHT_MAX: usize = PARTITION_BYTES + MAX_KEY_BYTES + SEPARATOR_OVERHEAD_BYTES;
+const PARTITION_WEIGHT_MAX: usize = PARTITION_BYTES + MAX_STORED_KEY_BYTES + SEPARATOR_OVERHEAD_BYTES;
 /// Length of an index block apart from its separators: base, count and trailer.
 const INDEX_FRAME_BYTES: usize = 8 + 4 + TRAILER_BYTES;
 /// A separator takes less in the block than in memory.
@@ -254,7 +254,7 @@ fn append_separator(fields: &mut Decoder<'_>, keys: &mut Vec<u8>, before: &Range
     let mut decode = || Some((fields.length()?, fields.length()?, fields.varint()?));
     let (shared, rest, len) = decode().ok_or("a separator does not parse")?;
     let rest = fields.take(rest).ok_or("a separator is cut short")?;
-    if shared > before.len() || shared + rest.len() > MAX_KEY_BYTES || len <= TRAILER_BYTES as u64 {
+    if shared > before.len() || shared + rest.len() > MAX_STORED_KEY_BYTES || len <= TRAILER_BYTES as u64 {
         return Err("a separator has impossible lengths");
     }
     if keys.len() + shared + rest.len() > MAX_BLOCK_BYTES {

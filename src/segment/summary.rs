@@ -3,6 +3,7 @@
 use super::facts::Facts;
 use super::format::{Footer, WRITES};
 use crate::id::FileId;
+use crate::key::Space;
 use std::ops::Deref;
 
 /// A segment's identity, sizes and facts, from its footer and properties. The manifest keeps a copy.
@@ -41,5 +42,10 @@ impl SegmentSummary {
     pub(super) fn new(footer: &Footer, facts: Facts, data_bytes: u64, file_bytes: u64) -> Self {
         let &Footer { id, version, digest, number, .. } = footer;
         SegmentSummary { id, version, digest, file_bytes, data_bytes, facts: facts.numbered(number) }
+    }
+
+    /// The keyspace of all its keys; `None` if there are several.
+    pub fn owner(&self) -> Option<Space> {
+        Space::of(&self.facts.smallest).filter(|space| space.contains(&self.facts.largest))
     }
 }

@@ -18,7 +18,9 @@ use crate::codec::Encode;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::FileId;
-use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, check_seq, common_prefix};
+use crate::key::{
+    EntryKind, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, Seq, check_seq, common_prefix, without_head,
+};
 use crate::ranges::RangeTombstones;
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -221,10 +223,10 @@ impl SegmentWriter {
 
     fn check(&self, key: &[u8], shared: usize, kind: EntryKind, value: &[u8]) -> Result<()> {
         if self.entries() > 0 && key.get(shared) <= self.last_key.get(shared) {
-            return Err(Error::key_out_of_order(key, &self.last_key));
+            return Err(Error::key_out_of_order(without_head(key), without_head(&self.last_key)));
         }
-        if key.len() > MAX_KEY_BYTES {
-            return Err(Error::KeyTooLarge { len: key.len(), max: MAX_KEY_BYTES });
+        if key.len() > MAX_STORED_KEY_BYTES {
+            return Err(Error::KeyTooLarge { len: key.len(), max: MAX_STORED_KEY_BYTES });
         }
         if value.len() > MAX_VALUE_BYTES {
             return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_BYTES });

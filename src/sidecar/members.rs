@@ -3,6 +3,7 @@
 use crate::filter::format::StoredPrefixes;
 use crate::filter::{DistinctPrefixes, PrefixSet};
 use crate::hash::KeyHasher;
+use crate::key::Space;
 
 /// Room for this many members, 8 MiB, is reserved at once. For more, it grows as needed.
 const EXPECTED_MAX: usize = 1 << 20;
@@ -31,7 +32,7 @@ impl Members {
     #[inline]
     pub fn add(&mut self, key: &[u8], hash: u64) {
         self.hashes.push(hash);
-        self.distinct.of_next(key, |member| {
+        self.distinct.of_next(Space::head_bytes(key), key, |member| {
             self.hashes.push(member);
             self.prefixes.count += 1;
         });

@@ -2,14 +2,16 @@
 //! [`format`](super::format) for the bytes.
 
 use super::format::{OpKind, decode_operation};
+use super::keyspace_batch::KeyspaceBatch;
 use crate::bounds::KeyBounds;
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use crate::key::{KeyspaceId, MAX_KEY_BYTES, MAX_VALUE_BYTES, Space};
 use crate::ranges::{DeletedRange, RangeTombstones};
 use bytes::{Buf, Bytes};
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 
 /// Largest encoded batch, in bytes. No log has a longer record.
 pub(super) const MAX_BATCH_BYTES: usize = 1 << 30;
@@ -30,9 +32,13 @@ pub struct Batch {
     /// The first invalid range, or the first expectation that contradicts another.
     invalid: Option<Error>,
     expected: Option<Box<Expected>>,
+    /// Those that its operations name, each once.
+    keyspaces: Vec<Arc<KeyspaceId>>,
+    /// Whether it stores keys with a [head](Space::head).
+    has_heads: bool,
 }
 
-/// The values that keys must have; `None` if a key must be absent.
+/// The values that stored keys must have; `None` if a key must be absent.
 pub type Expected = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
 
 impl Batch {
@@ -41,50 +47,41 @@ impl Batch {
         Self::default()
     }
 
+    /// The operations of the default keyspace.
+    #[inline]
+    pub(crate) fn default_keyspace(&mut self) -> KeyspaceBatch<'_> {
+        KeyspaceBatch::new(self, Space::DEFAULT)
+    }
+
+    /// Operations of a keyspace, which the batch names from now on.
+    pub(crate) fn of_keyspace(&mut self, id: &Arc<KeyspaceId>) -> KeyspaceBatch<'_> {
+        if self.keyspaces.last().is_none_or(|last| !Arc::ptr_eq(last, id)) {
+            self.keyspaces.retain(|known| !Arc::ptr_eq(known, id));
+            self.keyspaces.push(Arc::clone(id));
+        }
+        KeyspaceBatch::new(self, id.space)
+    }
+
     /// Sets `key` to `value`.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        let (key, value) = (key.as_ref(), value.as_ref());
-        self.begin(OpKind::Put, key, varint_len(value.len()) + value.len());
-        self.encoded.put_varint(value.len() as u64);
-        self.encoded.extend_from_slice(key);
-        self.encoded.extend_from_slice(value);
-        self.largest_value = self.largest_value.max(value.len());
+        self.default_keyspace().put(key, value);
     }
 
     /// Deletes `key`. The key need not exist.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
-        let key = key.as_ref();
-        self.begin(OpKind::Delete, key, 0);
-        self.encoded.extend_from_slice(key);
+        self.default_keyspace().delete(key);
     }
 
     /// Deletes every key in a range, whether or not it exists, with one operation. A range that cannot have a
     /// key does nothing; a backward range is an error when the batch is written.
     pub fn delete_range(&mut self, range: impl KeyBounds) {
-        let (from, to) = range.into_bounds();
-        match DeletedRange::new(from.as_ref().map(Vec::as_slice), to.as_ref().map(Vec::as_slice)) {
-            Ok(Some(range)) => self.push_range(&range),
-            Ok(None) => {}
-            Err(error) => _ = self.invalid.get_or_insert(error),
-        }
+        self.default_keyspace().delete_range(range);
     }
 
     /// Deletes every key that starts with `prefix`, with one operation. An empty prefix is an error when the
     /// batch is written.
     pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) {
-        match DeletedRange::of_prefix(prefix.as_ref()) {
-            Ok(range) => self.push_range(&range),
-            Err(error) => _ = self.invalid.get_or_insert(error),
-        }
-    }
-
-    fn push_range(&mut self, range: &DeletedRange) {
-        let end = range.end.as_deref().unwrap_or_default();
-        self.begin(OpKind::DeleteRange, &range.start, varint_len(end.len()) + end.len());
-        self.encoded.put_varint(end.len() as u64);
-        self.encoded.extend_from_slice(&range.start);
-        self.encoded.extend_from_slice(end);
-        self.range_bytes += range.start.len() + end.len() + 2 * RangeTombstones::STEP_BYTES;
+        self.default_keyspace().delete_prefix(prefix);
     }
 
     /// Makes the whole batch depend on `key` having this value when it is written. Otherwise nothing is
@@ -106,24 +103,100 @@ impl Batch {
     /// # Ok(()) }
     /// ```
     pub fn expect(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.add_expectation(key.as_ref(), Some(value.as_ref()));
+        self.default_keyspace().expect(key, value);
     }
 
     /// Makes the whole batch depend on `key` having no value, as [`expect`](Self::expect) does.
     pub fn expect_absent(&mut self, key: impl AsRef<[u8]>) {
-        self.add_expectation(key.as_ref(), None);
+        self.default_keyspace().expect_absent(key);
     }
 
-    fn add_expectation(&mut self, key: &[u8], value: Option<&[u8]>) {
+    /// Appends a put of the key that is stored as `head` and `key`.
+    #[inline]
+    pub(super) fn push_put(&mut self, head: &[u8], key: &[u8], value: &[u8]) {
+        self.begin(OpKind::Put, head, key, varint_len(value.len()) + value.len());
+        self.encoded.put_varint(value.len() as u64);
+        self.push_key(head, key);
+        self.encoded.extend_from_slice(value);
+        self.largest_value = self.largest_value.max(value.len());
+    }
+
+    /// Appends a deletion of the key that is stored as `head` and `key`.
+    #[inline]
+    pub(super) fn push_delete(&mut self, head: &[u8], key: &[u8]) {
+        self.begin(OpKind::Delete, head, key, 0);
+        self.push_key(head, key);
+    }
+
+    /// Appends a put of a stored key.
+    pub(crate) fn put_stored(&mut self, stored: &[u8], value: &[u8]) {
+        let (head, key) = stored.split_at(Space::head_bytes(stored));
+        self.push_put(head, key, value);
+    }
+
+    /// Appends a deletion of a stored key.
+    pub(crate) fn delete_stored(&mut self, stored: &[u8]) {
+        let (head, key) = stored.split_at(Space::head_bytes(stored));
+        self.push_delete(head, key);
+    }
+
+    /// Appends the deletion of a range of stored keys. The caller has checked the length of its bounds.
+    pub(crate) fn push_range(&mut self, range: &DeletedRange) {
+        let end = range.end.as_deref().unwrap_or_default();
+        self.begin(OpKind::DeleteRange, &range.start, &[], varint_len(end.len()) + end.len());
+        self.encoded.put_varint(end.len() as u64);
+        self.encoded.extend_from_slice(&range.start);
+        self.encoded.extend_from_slice(end);
+        self.range_bytes += range.start.len() + end.len() + 2 * RangeTombstones::STEP_BYTES;
+    }
+
+    #[inline]
+    fn push_key(&mut self, head: &[u8], key: &[u8]) {
+        if !head.is_empty() {
+            self.encoded.extend_from_slice(head);
+        }
+        self.encoded.extend_from_slice(key);
+    }
+
+    /// Notes an error, which writing the batch returns.
+    pub(super) fn refuse(&mut self, error: Error) {
+        self.invalid.get_or_insert(error);
+    }
+
+    pub(super) fn add_expectation(&mut self, space: Space, key: &[u8], value: Option<&[u8]>) {
         self.largest_key = self.largest_key.max(key.len());
         self.largest_value = self.largest_value.max(value.map_or(0, <[u8]>::len));
+        let stored = space.stored(key);
         let expected = self.expected.get_or_insert_default();
-        let before = expected.get(key).map(|before| before.as_deref() == value);
+        let before = expected.get(&stored).map(|before| before.as_deref() == value);
         match before {
-            None => _ = expected.insert(key.to_vec(), value.map(<[u8]>::to_vec)),
+            None => _ = expected.insert(stored, value.map(<[u8]>::to_vec)),
             Some(true) => {}
-            Some(false) => _ = self.invalid.get_or_insert_with(|| Error::contradiction(key)),
+            Some(false) => self.refuse(Error::contradiction(key)),
         }
+    }
+
+    /// The keyspaces that its operations name, except for the default one.
+    #[inline]
+    pub(crate) fn keyspaces(&self) -> &[Arc<KeyspaceId>] {
+        &self.keyspaces
+    }
+
+    /// Whether it stores keys with a [head](Space::head), as those of all these keyspaces are.
+    #[inline]
+    pub(crate) fn has_heads(&self) -> bool {
+        self.has_heads
+    }
+
+    /// Adds keyspaces that its operations name.
+    pub(crate) fn name_keyspaces(&mut self, named: &[Arc<KeyspaceId>]) {
+        self.keyspaces.extend(named.iter().cloned());
+    }
+
+    /// Takes [`keyspaces`](Self::keyspaces) out.
+    #[inline]
+    pub(crate) fn take_keyspaces(&mut self) -> Vec<Arc<KeyspaceId>> {
+        std::mem::take(&mut self.keyspaces)
     }
 
     /// Takes out what keys must have for the batch to be written.
@@ -137,16 +210,19 @@ impl Batch {
     }
 
     /// Reserves the exact size first: a batch of one operation allocates once.
-    fn begin(&mut self, kind: OpKind, key: &[u8], value_bytes: usize) {
-        let bytes = 1 + varint_len(key.len()) + key.len() + value_bytes;
+    #[inline]
+    fn begin(&mut self, kind: OpKind, head: &[u8], key: &[u8], value_bytes: usize) {
+        let key_len = head.len() + key.len();
+        let bytes = 1 + varint_len(key_len) + key_len + value_bytes;
         if self.encoded.capacity() == 0 {
             self.encoded = Vec::with_capacity(bytes); // Half the instructions of a `reserve`.
         } else {
             self.encoded.reserve(bytes);
         }
         self.encoded.put_u8(kind as u8);
-        self.encoded.put_varint(key.len() as u64);
+        self.encoded.put_varint(key_len as u64);
         self.len += 1;
+        self.has_heads |= !head.is_empty();
         self.largest_key = self.largest_key.max(key.len());
     }
 
@@ -280,6 +356,7 @@ impl Iterator for BatchOps {
 mod tests {
     use super::super::format::is_well_formed;
     use super::*;
+    use crate::key::without_head;
     use proptest::prelude::*;
 
     type Model = Vec<(Vec<u8>, Option<Vec<u8>>)>;
@@ -297,8 +374,8 @@ mod tests {
 
     fn read(encoded: &Bytes) -> Model {
         let split = |op: BatchOp| match op.kind {
-            OpKind::Put => (op.data[..op.key_len].to_vec(), Some(op.data[op.key_len..].to_vec())),
-            OpKind::Delete => (op.data.to_vec(), None),
+            OpKind::Put => (without_head(op.key()).to_vec(), Some(op.data[op.key_len..].to_vec())),
+            OpKind::Delete => (without_head(op.key()).to_vec(), None),
             OpKind::DeleteRange => unreachable!("the model has none"),
         };
         ops(encoded.clone()).map(split).collect()
@@ -339,8 +416,8 @@ mod tests {
         assert!(is_well_formed(&encoded, 3));
         let parts = |op: BatchOp| (op.kind, op.data[..op.key_len].to_vec(), op.data[op.key_len..].to_vec());
         let read: Vec<_> = ops(encoded).map(parts).collect();
-        let range = |start: &str, end: &str| (OpKind::DeleteRange, start.into(), end.into());
-        assert_eq!(read, [range("b", "d"), range("", ""), range("p", "q")]);
+        let range = |start: &str, end: &[u8]| (OpKind::DeleteRange, start.into(), end.into());
+        assert_eq!(read, [range("b", b"d"), range("", b"\xff\x01"), range("p", b"q")]);
 
         let refused = |fill: &dyn Fn(&mut Batch)| {
             let mut batch = build(&vec![(b"k".to_vec(), None)]);

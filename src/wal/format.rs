@@ -56,7 +56,7 @@
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{MAX_KEY_BYTES, MAX_NEXT_SEQ, MAX_VALUE_BYTES, Seq, check_next_seq};
+use crate::key::{MAX_NEXT_SEQ, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, Seq, check_next_seq};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -231,10 +231,10 @@ impl OpKind {
 #[inline]
 pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(OpKind, usize, usize)> {
     let kind = OpKind::from_u8(decoder.u8()?)?;
-    let key_len = decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?;
+    let key_len = decoder.length().filter(|&len| len <= MAX_STORED_KEY_BYTES)?;
     let value_len = match kind {
         OpKind::Put => decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
-        OpKind::DeleteRange => decoder.length().filter(|&len| len <= MAX_KEY_BYTES)?,
+        OpKind::DeleteRange => decoder.length().filter(|&len| len <= MAX_STORED_KEY_BYTES)?,
         OpKind::Delete => 0,
     };
     let (key, value) = decoder.take(key_len + value_len)?.split_at_checked(key_len)?;

@@ -5,6 +5,7 @@ mod batch;
 #[cfg(test)]
 mod crash_tests;
 mod format;
+mod keyspace_batch;
 mod reader;
 mod salvage;
 mod tail;
@@ -16,6 +17,7 @@ pub use batch::{Batch, BatchOp, check_lengths, ops};
 #[cfg(fuzzing)]
 pub use format::WRITES;
 pub use format::{LogHeader, OpKind};
+pub use keyspace_batch::KeyspaceBatch;
 pub use reader::{ExpectedLog, LogEnd, ReadTo, identify, replay};
 pub use salvage::{LogStart, find_start, find_tag, salvage};
 pub use tail::LogTail;

@@ -17,6 +17,7 @@ mod durability;
 mod filters;
 mod follow;
 mod ingest;
+mod keyspaces;
 mod opening;
 mod reads;
 mod repair;

@@ -86,7 +86,7 @@ impl Compaction {
         let bottom = is_bottom(live, output_level, smallest, largest);
         let kind = match (&*upper, &*lower) {
             ([only], []) if bottom && only.meta.has_tombstones() => CompactionKind::Merge,
-            ([only], []) if !only.meta.is_of_earlier_format() => CompactionKind::Move,
+            ([only], []) if may_move(only) => CompactionKind::Move,
             _ => CompactionKind::Merge,
         };
         Compaction::of(kind, upper, lower, u8::try_from(output_level).ok()?, bottom, running)
@@ -106,8 +106,8 @@ impl Compaction {
         let mut moved = self.upper.iter().map(|s| s.meta.file_bytes).sum::<u64>();
         let is_free = |s: &&LiveSegment| !is_taken(running, s);
         let mut upper = self.upper.clone();
-        // Rewrite a segment whose tombstones may hide nothing, or whose format is an earlier one.
-        let may_stay = |s: &&LiveSegment| !s.meta.has_tombstones() && !s.meta.is_of_earlier_format();
+        // Rewrite a segment whose tombstones may hide nothing.
+        let may_stay = |s: &&LiveSegment| !s.meta.has_tombstones() && may_move(s);
         for segment in others.filter(may_stay).filter(is_free) {
             if moved >= bytes || upper.len() >= MOVES_MAX {
                 break;
@@ -152,6 +152,18 @@ impl Compaction {
         Compaction::of(CompactionKind::Drop, covered, Vec::new(), output_level, false, running)
     }
 
+    /// Removes the segments whose keys are all within a range that was deleted. `None` if there are none, or
+    /// running compactions read them all.
+    pub fn drop_within(live: &LiveSet, start: &[u8], end: &[u8], running: &[Reservation]) -> Option<Self> {
+        let is_within = |s: &&LiveSegment| {
+            s.level().is_some() && s.meta.smallest.as_slice() >= start && *s.meta.largest < *end
+        };
+        let within = live.segments().filter(is_within).filter(|s| !is_taken(running, s));
+        let within: Vec<LiveSegment> = within.cloned().collect();
+        let output_level = within.iter().filter_map(LiveSegment::level).max()?;
+        Compaction::of(CompactionKind::Drop, within, Vec::new(), output_level, false, running)
+    }
+
     /// Rewrites one segment in its level, without its tombstones if [nothing needs
     /// them](needs_no_tombstones). `None` if a running compaction is in the way.
     pub fn rewrite(live: &LiveSet, segment: &LiveSegment, running: &[Reservation]) -> Option<Self> {
@@ -175,6 +187,12 @@ impl Compaction {
         self.upper.clear();
         self.lower.clear();
     }
+}
+
+/// Whether a segment may keep its file in another level. One of an earlier release's format is rewritten, and
+/// one from level 0 with several keyspaces is split.
+fn may_move(segment: &LiveSegment) -> bool {
+    !segment.meta.is_of_earlier_format() && (segment.level() != Some(0) || segment.meta.owner().is_some())
 }
 
 /// Whether the tombstones of a segment have nothing left to hide.

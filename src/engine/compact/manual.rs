@@ -88,9 +88,9 @@ impl ManualCompaction {
 }
 
 /// A compaction that stays reserved while this lives.
-struct ReservedStep<'a> {
+pub(super) struct ReservedStep<'a> {
     shared: &'a Shared,
-    compaction: Compaction,
+    pub compaction: Compaction,
 }
 
 impl Drop for ReservedStep<'_> {
@@ -154,7 +154,7 @@ impl Compactor {
     }
 
     /// The live set, and the reservations of the running compactions.
-    fn live_and_running(&self) -> Result<(Arc<LiveSet>, Vec<Reservation>)> {
+    pub(super) fn live_and_running(&self) -> Result<(Arc<LiveSet>, Vec<Reservation>)> {
         let mut seen = None;
         self.shared.wait_until(|control| {
             seen = Some((self.shared.live(), control.compactions.running.clone()));
@@ -164,7 +164,11 @@ impl Compactor {
     }
 
     /// Reserves a step that was chosen for this live set. `None` if it must be chosen again.
-    fn reserve_step(&self, live: &Arc<LiveSet>, compaction: Compaction) -> Option<ReservedStep<'_>> {
+    pub(super) fn reserve_step(
+        &self,
+        live: &Arc<LiveSet>,
+        compaction: Compaction,
+    ) -> Option<ReservedStep<'_>> {
         let mut control = self.shared.control.lock();
         let is_reserved = !control.closing && compaction.reserve(&self.shared, &mut control, live);
         control.compactions.manual += usize::from(is_reserved);
@@ -178,7 +182,7 @@ impl Compactor {
             .wait_until(|control| control.compactions.running != running || !self.shared.is_current(live))
     }
 
-    fn note_failure(&self, outcome: Result<()>) -> Result<()> {
+    pub(super) fn note_failure(&self, outcome: Result<()>) -> Result<()> {
         outcome.inspect_err(|error| self.shared.count_shortage(error)).map_err(|e| match e {
             Error::Poisoned { .. } => e,
             _ if self.publisher.quarantine(&e) => e,

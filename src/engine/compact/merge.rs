@@ -8,7 +8,7 @@ use super::compaction::{Compaction, CompactionKind};
 use super::output_segments::CompactionOutput;
 use super::pick::pick_level0;
 use crate::direction::Direction;
-use crate::engine::filters::level_sizes::LevelSizes;
+use crate::engine::filters::plans::Coming;
 use crate::engine::publish::LiveSetChange;
 use crate::engine::storage::segment_builder::UnpublishedSegments;
 use crate::engine::verify::check_whole;
@@ -112,15 +112,20 @@ impl Compactor {
         number: Option<Seq>,
         built: &mut Vec<LiveSegment>,
     ) -> Result<bool> {
-        let mut sizes =
-            LevelSizes::of(&self.shared.live(), compaction.inputs(), &self.shared.storage.prefix_set());
-        sizes.add_entries(compaction.output_level, compaction.inputs().map(|s| s.meta.entries).sum());
-        let plan = self.filters.policy().plan(&sizes);
+        let coming: Vec<Coming> = compaction
+            .inputs()
+            .map(|s| Coming {
+                level: compaction.output_level,
+                owner: s.meta.owner(),
+                entries: s.meta.entries,
+            })
+            .collect();
+        let plans = self.filters.plans(&self.shared.live(), compaction.inputs(), &coming);
         let deleted = RangedRuns::of_all(compaction.inputs())?;
         let sources = sources(compaction, &deleted);
         let mut merge = MergeCursor::new(sources, Direction::Forward, Bound::Unbounded, None);
         let kept = if compaction.bottom { RangeTombstones::default() } else { deleted.clone() };
-        let mut output = CompactionOutput::new(&self.filters, compaction, plan.as_ref(), kept, built);
+        let mut output = CompactionOutput::new(&self.filters, compaction, plans, kept, built);
         let mut key = Vec::new();
         let mut span: Option<Span> = None;
         let mut entries = 0u64;

@@ -3,6 +3,7 @@
 
 pub(crate) mod compaction;
 mod costs;
+mod drop_keyspace;
 mod manual;
 mod merge;
 pub(crate) mod next_compaction;

@@ -4,23 +4,33 @@
 //!    the rest. So segments stay disjoint (I10), no matter how long a range is.
 //! 2. Range tombstones count towards a segment's size, as entries do. Where there are many and no entries, a
 //!    tombstone of a deleted key serves as an entry, after which the segment can end.
+//! 3. Small keyspaces share segments. One that has more than a 64th of a segment gets segments of its own: it
+//!    shares none with the next one, and no more than that with the one before.
 
 use super::compaction::Compaction;
 use crate::engine::filters::FilterKeeper;
-use crate::engine::filters::plan::FilterPlan;
+use crate::engine::filters::plans::FilterPlans;
 use crate::engine::storage::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder};
 use crate::error::Result;
-use crate::key::{EntryKind, Seq};
+use crate::key::{EntryKind, Seq, Space};
 use crate::live::LiveSegment;
 use crate::ranges::{RangeTombstones, successor};
+use std::sync::Arc;
+
+/// About how many keyspaces share a segment if each is just too small for one of its own.
+const KEYSPACES_MAX: u64 = 64;
 
 /// Call order: `new append* finish`.
 pub(crate) struct CompactionOutput<'a> {
     filters: &'a FilterKeeper,
     level: u8,
-    plan: Option<&'a FilterPlan>,
+    plans: Arc<FilterPlans>,
     built: &'a mut Vec<LiveSegment>,
     current: Option<SegmentBuilder<'a>>,
+    /// The keyspace of the last entry.
+    space: Space,
+    /// The bytes of the current segment before its first entry, if that has entries of other keyspaces.
+    shared_bytes: Option<u64>,
     /// The range tombstones from the start of the current segment on.
     ranges: RangeTombstones,
     /// How many of their steps the current segment has passed, and about how many bytes they take.
@@ -35,23 +45,60 @@ impl<'a> CompactionOutput<'a> {
     pub fn new(
         filters: &'a FilterKeeper,
         compaction: &Compaction,
-        plan: Option<&'a FilterPlan>,
+        plans: FilterPlans,
         ranges: RangeTombstones,
         built: &'a mut Vec<LiveSegment>,
     ) -> Self {
         let level = compaction.output_level;
-        let (current, passed, passed_bytes, uncounted) = (None, 0, 0, 0);
-        CompactionOutput { filters, level, plan, built, current, ranges, passed, passed_bytes, uncounted }
+        CompactionOutput {
+            filters,
+            level,
+            plans: Arc::new(plans),
+            built,
+            current: None,
+            space: Space::DEFAULT,
+            shared_bytes: None,
+            ranges,
+            passed: 0,
+            passed_bytes: 0,
+            uncounted: 0,
+        }
     }
 
     /// Adds the next entry.
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        if !self.space.contains(key) {
+            self.enter_keyspace(key)?;
+        }
         self.pass_ranges(Some(key))?;
         let ranges = std::mem::take(&mut self.uncounted);
-        let builder = self.builder()?;
+        let builder = self.builder(key)?;
         builder.pass_ranges(ranges);
         builder.append(key, seq, kind, value)?;
-        if self.is_full() { self.end_segment(successor(key)) } else { Ok(()) }
+        if self.is_full() || self.shared_bytes.is_some() && self.has_own_segment() {
+            self.end_segment(successor(key))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Before the first entry of another keyspace: ends the segment, unless the last keyspace is a small one.
+    fn enter_keyspace(&mut self, key: &[u8]) -> Result<()> {
+        let last_key = self.current.as_ref().map(|builder| successor(builder.last_key()));
+        if let Some(behind) = last_key.filter(|_| self.has_own_segment()) {
+            self.end_segment(behind)?;
+        }
+        self.space = Space::of(key).unwrap_or(Space::DEFAULT);
+        let shared = self.current.as_ref().filter(|builder| !builder.is_empty());
+        self.shared_bytes = shared.map(SegmentBuilder::file_bytes);
+        Ok(())
+    }
+
+    /// Whether the keyspace of the last entry is large enough for segments of its own.
+    fn has_own_segment(&self) -> bool {
+        let bytes = self.current.as_ref().map_or(0, SegmentBuilder::file_bytes);
+        let own_bytes_min = self.filters.storage().options.segment_bytes / KEYSPACES_MAX;
+        self.level > 0 && bytes.saturating_sub(self.shared_bytes.unwrap_or(0)) >= own_bytes_min
     }
 
     /// Completes the last segment, with all remaining range tombstones.
@@ -60,10 +107,11 @@ impl<'a> CompactionOutput<'a> {
         if self.current.is_some() || !self.ranges.is_empty() { self.end_segment(None) } else { Ok(()) }
     }
 
-    fn builder(&mut self) -> Result<&mut SegmentBuilder<'a>> {
+    /// The builder of the current segment. `key` is the first one in a new segment.
+    fn builder(&mut self, key: &[u8]) -> Result<&mut SegmentBuilder<'a>> {
         let builder = match self.current.take() {
             Some(builder) => builder,
-            None => SegmentBuilder::new(self.filters.storage(), self.level, self.plan)?,
+            None => SegmentBuilder::new(self.filters.storage(), self.level, Space::of(key), &self.plans)?,
         };
         Ok(self.current.insert(builder))
     }
@@ -82,7 +130,7 @@ impl<'a> CompactionOutput<'a> {
                 // The last key is this one if the range begins at an entry, and never a greater one.
                 let from = from.to_vec();
                 if self.current.as_ref().is_none_or(|builder| from.as_slice() > builder.last_key()) {
-                    self.builder()?.append(&from, seq, EntryKind::Tombstone, &[])?;
+                    self.builder(&from)?.append(&from, seq, EntryKind::Tombstone, &[])?;
                 }
                 self.end_segment(self.current.as_ref().and_then(|builder| successor(builder.last_key())))?;
             }
@@ -99,11 +147,12 @@ impl<'a> CompactionOutput<'a> {
 
     /// Ends the segment, with the range tombstones before `behind`, or with all of them.
     fn end_segment(&mut self, behind: Option<Vec<u8>>) -> Result<()> {
-        self.builder()?;
+        let first = self.ranges.start().to_vec();
+        self.builder(&first)?;
         let Some(mut builder) = self.current.take() else { return Ok(()) };
         let rest = behind.map(|behind| self.ranges.split_off(&behind)).unwrap_or_default();
         builder.set_ranges(std::mem::replace(&mut self.ranges, rest))?;
-        (self.passed, self.passed_bytes, self.uncounted) = (0, 0, 0); // The rest counts at the end.
+        (self.shared_bytes, self.passed, self.passed_bytes, self.uncounted) = (None, 0, 0, 0); // The rest counts at the end.
         self.built.push(self.filters.finish_segment(builder)?);
         Ok(())
     }

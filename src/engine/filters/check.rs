@@ -1,12 +1,12 @@
 //! Keeps a trustworthy filter for each segment: verifies filters, and rebuilds missing or damaged ones (I2).
 
 use super::FilterKeeper;
-use super::level_sizes::LevelSizes;
 use crate::direction::Direction;
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::tasks::queue::Queue;
 use crate::error::Result;
 use crate::filter::FilterSpec;
+use crate::key::HEADS_START;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::SegmentMeta;
 use crate::segment::Access;
@@ -19,7 +19,21 @@ impl FilterKeeper {
     /// Queues every unverified sidecar, and every segment without a sidecar.
     pub fn queue_unverified(&self) {
         if self.shared.storage.filters_on() {
-            self.queue(|s| s.sidecar.as_ref().is_none_or(|sidecar| !sidecar.is_verified()));
+            let is_unverified = |s: &LiveSegment| match &s.sidecar {
+                Some(sidecar) => !sidecar.is_verified(),
+                None => self.wants_filter(&s.meta),
+            };
+            self.queue(is_unverified);
+        }
+    }
+
+    /// Reports segments without a sidecar that only the catalog of keyspaces tells to have one. Recovery has
+    /// reported the others.
+    pub fn report_missing(&self) {
+        let live = self.shared.live();
+        let is_missing = |s: &&LiveSegment| s.sidecar.is_none() && *s.meta.largest >= *HEADS_START;
+        for segment in live.segments().filter(is_missing).filter(|s| self.wants_filter(&s.meta)) {
+            self.shared.storage.report_unusable(segment.meta.id, &Unusable::Missing);
         }
     }
 
@@ -30,7 +44,7 @@ impl FilterKeeper {
 
     /// Queues the segments without a sidecar.
     pub fn queue_missing_sidecars(&self) {
-        self.queue(|s| s.sidecar.is_none() && !s.is_quarantined());
+        self.queue(|s| s.sidecar.is_none() && !s.is_quarantined() && self.wants_filter(&s.meta));
     }
 
     /// Queues some segments for a check of their sidecars.
@@ -45,7 +59,7 @@ impl FilterKeeper {
     /// Queues a segment if it has no sidecar.
     pub fn queue_if_without_sidecar(&self, meta: &Arc<SegmentMeta>) {
         let is_without = self.shared.live().now(meta).is_some_and(|s| s.sidecar.is_none());
-        if self.shared.storage.filters_on() && is_without {
+        if self.wants_filter(meta) && is_without {
             self.shared.control.lock().sidecars.to_check.push(Arc::clone(meta));
             self.shared.wake_workers();
         }
@@ -82,9 +96,8 @@ impl FilterKeeper {
         if self.shared.check_writable().is_err() {
             return Ok(());
         }
-        let plan = self.policy().plan(&self.level_sizes(&live));
-        match plan {
-            Some(plan) => self.rebuild_sidecar(segment, plan.filter_for(&segment.meta)).map(|_| ()),
+        match self.plans(&live, std::iter::empty(), &[]).filter_for(&segment.meta) {
+            Some(spec) => self.rebuild_sidecar(segment, spec).map(|_| ()),
             None => Ok(()),
         }
     }
@@ -137,7 +150,7 @@ impl FilterKeeper {
 
     /// If a new segment's sidecar could not be created, a background thread tries again later (I2).
     pub fn note_missing_sidecar(&self, segment: &LiveSegment) {
-        if segment.sidecar.is_none() && self.shared.storage.filters_on() {
+        if segment.sidecar.is_none() && self.wants_filter(&segment.meta) {
             self.recheck_missing_later();
         }
     }
@@ -147,7 +160,7 @@ impl FilterKeeper {
     }
 
     /// Puts a sidecar into the view, unless the segment is gone.
-    fn install(&self, meta: &SegmentMeta, sidecar: Option<LiveSidecar>) {
+    pub(super) fn install(&self, meta: &SegmentMeta, sidecar: Option<LiveSidecar>) {
         if sidecar.is_some() {
             self.shared.control.lock().sidecars.missing.forget_pauses();
         }
@@ -165,13 +178,8 @@ impl FilterKeeper {
         }
     }
 
-    /// How much the filters of the live set have to hold.
-    pub(super) fn level_sizes(&self, live: &LiveSet) -> LevelSizes {
-        LevelSizes::of(live, [], &self.shared.storage.prefix_set())
-    }
-
     fn hash_keys(&self, segment: &LiveSegment) -> Result<Members> {
-        let mut members = self.shared.storage.members();
+        let mut members = self.shared.storage.members(segment.meta.owner());
         members.expect(segment.meta.entries);
         let mut cursor = segment.file.cursor(Direction::Forward, Bound::Unbounded, Access::Scan)?;
         let mut key = Vec::new();

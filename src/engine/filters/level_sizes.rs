@@ -67,6 +67,16 @@ impl LevelSizes {
         sizes.without(leaving, members)
     }
 
+    /// The sizes of these segments, which are not in quarantine, by their levels.
+    pub fn of_segments<'a>(segments: impl Iterator<Item = &'a LiveSegment>, prefixes: &PrefixSet) -> Self {
+        let mut sizes = LevelSizes::default();
+        for segment in segments {
+            let members = known_members(segment, prefixes).unwrap_or(segment.meta.entries);
+            segment.level().into_iter().for_each(|level| sizes.add(level, members));
+        }
+        sizes
+    }
+
     /// The sizes without some segments.
     fn without<'a>(
         mut self,

@@ -4,6 +4,7 @@
 mod check;
 pub(crate) mod level_sizes;
 pub(crate) mod plan;
+pub(crate) mod plans;
 mod rebuild;
 mod retune;
 mod retune_order;
@@ -13,10 +14,14 @@ mod warm;
 
 pub use rebuild::RebuildReport;
 
+use self::plans::{Coming, FilterPlans};
 use self::retune_order::Retunes;
 use super::publish::Publisher;
 use super::shared::Shared;
 use super::storage::Storage;
+use crate::key::Space;
+use crate::live::{LiveSegment, LiveSet};
+use crate::manifest::SegmentMeta;
 use crate::options::FilterPolicy;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
@@ -40,6 +45,25 @@ impl FilterKeeper {
     /// The files that include the filters.
     pub fn storage(&self) -> &Storage {
         &self.shared.storage
+    }
+
+    /// The plans for a live set without the segments in `leaving`, and with what is coming.
+    pub fn plans<'a>(
+        &self,
+        live: &'a Arc<LiveSet>,
+        leaving: impl Iterator<Item = &'a LiveSegment> + Clone,
+        coming: &[Coming],
+    ) -> FilterPlans {
+        let storage = self.storage();
+        FilterPlans::new(&storage.keyspaces, live, self.policy(), storage.prefix_set(), leaving, coming)
+    }
+
+    /// Whether a segment shall have a filter.
+    pub fn wants_filter(&self, meta: &SegmentMeta) -> bool {
+        let options = || meta.owner().map(|space| self.storage().keyspaces.options(space));
+        self.storage().filters_on()
+            && (Space::head_bytes(&meta.largest) == 0
+                || options().and_then(|of| of.filter_policy).is_none_or(|policy| policy.is_on()))
     }
 
     /// The policy for new segments.

@@ -200,13 +200,20 @@ impl FilterPlan {
     /// chosen while its segment is written; by the time the store is idle, the levels may have other sizes.
     /// Empty if Σ FPR is as planned or no change would help. At most one segment in [`LOOKS_MAX`] per scan,
     /// so that not every replacement needs a scan.
-    pub fn worst(&self, live: &LiveSet, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
+    /// It is the plan of the segments that `is_planned` accepts.
+    pub fn worst(
+        &self,
+        live: &LiveSet,
+        is_planned: impl Fn(&LiveSegment) -> bool,
+        may_change: impl Fn(&LiveSegment) -> bool,
+    ) -> Vec<Arc<SegmentMeta>> {
         assert_unlocked();
         let (mut sum, mut segments) = (0.0, 0);
         let mut misfits: Vec<(f64, &LiveSegment)> = Vec::new();
         for (number, level) in live.levels().iter().enumerate() {
-            let keys = level.entries();
-            for segment in level.segments().iter() {
+            let planned = level.segments().iter().filter(|segment| is_planned(segment));
+            let keys: u64 = planned.clone().map(|segment| segment.meta.entries).sum();
+            for segment in planned {
                 segments += 1;
                 let Some(filter) = segment.verified_facts() else { continue };
                 let weight = if number == 0 { 1.0 } else { segment.meta.entries as f64 / keys.max(1) as f64 };

@@ -1,7 +1,12 @@
 //! Rebuilds all filters for another policy. Segments keep their bytes (I3).
 
 use super::FilterKeeper;
+use super::plans::{FilterPlans, segments_of};
 use crate::error::{Error, Result};
+use crate::id::FileKind;
+use crate::key::Space;
+use crate::live::LiveSegment;
+use crate::manifest::SegmentMeta;
 use crate::options::FilterPolicy;
 use crate::sync::lock;
 use std::ops::ControlFlow;
@@ -36,18 +41,40 @@ impl FilterKeeper {
     ) -> Result<RebuildReport> {
         self.shared.check_writable()?;
         policy.validate()?;
-        let live = self.shared.live();
-        let Some(mut plan) = policy.plan(&self.level_sizes(&live)) else {
+        if !policy.is_on() {
             return Err(Error::InvalidArgument("the policy has no filters to rebuild".into()));
-        };
-        let prefixes = self.shared.storage.prefix_set();
+        }
         if self.shared.storage.filters_on() {
             *lock(&self.policy) = policy;
         }
-        let mut report = RebuildReport { total: live.segments().count() as u64, ..Default::default() };
+        let segments: Vec<LiveSegment> = self.shared.live().segments().cloned().collect();
+        self.rebuild(policy, &segments, progress)
+    }
+
+    /// Gives the segments of a keyspace, without those that it shares, the sidecars that its options ask for.
+    pub fn rebuild_filters_of(
+        &self,
+        space: Space,
+        progress: &mut dyn FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
+        self.shared.check_writable()?;
+        let segments: Vec<LiveSegment> = segments_of(&self.shared.live(), space).cloned().collect();
+        self.rebuild(self.policy(), &segments, progress)
+    }
+
+    fn rebuild(
+        &self,
+        policy: FilterPolicy,
+        segments: &[LiveSegment],
+        progress: &mut dyn FnMut(&RebuildReport) -> ControlFlow<()>,
+    ) -> Result<RebuildReport> {
+        let storage = &self.shared.storage;
+        let plan_now = || self.plans_for(policy);
+        let mut plans = plan_now();
+        let mut report = RebuildReport { total: segments.len() as u64, ..Default::default() };
         let replan_every = (report.total / PLANS_MAX).max(1);
         let mut unreadable = None;
-        for segment in live.segments() {
+        for segment in segments {
             if progress(&report).is_break() {
                 break;
             }
@@ -56,12 +83,21 @@ impl FilterKeeper {
                 report.quarantined += 1;
                 continue;
             }
+            let Some(spec) = plans.filter_for(&segment.meta) else {
+                let is_on = self.shared.live().now(&segment.meta).is_some_and(|now| now.sidecar.is_some());
+                if is_on {
+                    self.remove_filter(&segment.meta)?;
+                }
+                *if is_on { &mut report.segments } else { &mut report.kept } += 1;
+                continue;
+            };
+            let prefixes = storage.prefix_set_of(segment.meta.owner());
             let has_prefixes = segment.verified_facts().is_some_and(|filter| *filter.prefixes() == prefixes);
-            if has_prefixes && plan.suits(segment) {
+            if has_prefixes && plans.suits(segment) {
                 report.kept += 1;
                 continue;
             }
-            match self.rebuild_sidecar(segment, plan.filter_for(&segment.meta)) {
+            match self.rebuild_sidecar(segment, spec) {
                 Ok(Some(sidecar)) => {
                     report.segments += 1;
                     report.keys += segment.meta.entries;
@@ -71,7 +107,7 @@ impl FilterKeeper {
                     let is_time =
                         report.segments.is_power_of_two() || report.segments.is_multiple_of(replan_every);
                     if !prefixes.is_empty() && is_time {
-                        plan = policy.plan(&self.level_sizes(&self.shared.live())).unwrap_or(plan);
+                        plans = plan_now();
                     }
                 }
                 Ok(None) => {}
@@ -83,5 +119,21 @@ impl FilterKeeper {
             tracing::warn!(segments = report.quarantined, "skipped the filters of segments in quarantine");
         }
         unreadable.map_or(Ok(report), Err)
+    }
+
+    fn plans_for(&self, policy: FilterPolicy) -> FilterPlans {
+        let storage = &self.shared.storage;
+        let live = self.shared.live();
+        FilterPlans::new(&storage.keyspaces, &live, policy, storage.prefix_set(), std::iter::empty(), &[])
+    }
+
+    /// Removes the filter of a segment that shall have none.
+    fn remove_filter(&self, meta: &SegmentMeta) -> Result<()> {
+        let _publishing = self.publisher.hold();
+        if self.shared.live().now(meta).is_some() {
+            self.install(meta, None);
+            self.shared.storage.remove_if_there(&self.shared.storage.path_of(meta.id, FileKind::Filter));
+        }
+        Ok(())
     }
 }

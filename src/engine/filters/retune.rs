@@ -13,10 +13,13 @@ impl FilterKeeper {
     /// filter. `None` if the filters are as planned.
     pub fn segment_to_retune(&self) -> Option<(Arc<SegmentMeta>, FilterSpec)> {
         let live = self.shared.live();
-        let plan = self.policy().plan(&self.level_sizes(&live))?;
+        let plans = self.plans(&live, std::iter::empty(), &[]);
+        if !plans.are_on() {
+            return None;
+        }
         let is_own = |segment: &LiveSegment| segment.meta.id >= self.shared.storage.first_own_id;
-        let meta = Arc::clone(&lock(&self.retunes).next(&plan, &live, is_own)?.meta);
-        let spec = plan.filter_for(&meta);
+        let meta = Arc::clone(&lock(&self.retunes).next(&plans, &live, is_own)?.meta);
+        let spec = plans.filter_for(&meta)?;
         Some((meta, spec))
     }
 

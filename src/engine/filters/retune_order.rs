@@ -1,6 +1,6 @@
 //! Which segments get new filters next. An idle store replaces filters that no longer suit its level sizes.
 
-use super::plan::FilterPlan;
+use super::plans::FilterPlans;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::SegmentMeta;
 use std::collections::VecDeque;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Segments that wait for new filters. One scan finds several; otherwise retuning would be quadratic.
 #[derive(Default)]
 pub(crate) struct Retunes {
-    /// The plan that selected them. Another plan may select others.
-    plan: Option<FilterPlan>,
+    /// The plans that selected them. Others may select others.
+    plans: Option<FilterPlans>,
     /// The worst first.
     waiting: VecDeque<Arc<SegmentMeta>>,
 }
@@ -19,20 +19,20 @@ impl Retunes {
     /// The next segment. It stays the next until it has the planned filter, is gone or is in quarantine.
     pub fn next<'a>(
         &mut self,
-        plan: &FilterPlan,
+        plans: &FilterPlans,
         live: &'a LiveSet,
         may_change: impl Fn(&LiveSegment) -> bool,
     ) -> Option<&'a LiveSegment> {
-        if self.plan.as_ref() != Some(plan) {
-            *self = Retunes { plan: Some(*plan), waiting: VecDeque::new() };
+        if self.plans.as_ref() != Some(plans) {
+            *self = Retunes { plans: Some(plans.clone()), waiting: VecDeque::new() };
         }
         let waits =
-            |meta: &Arc<SegmentMeta>| live.now(meta).filter(|s| !s.is_quarantined() && !plan.suits(s));
+            |meta: &Arc<SegmentMeta>| live.now(meta).filter(|s| !s.is_quarantined() && !plans.suits(s));
         while self.waiting.front().is_some_and(|meta| waits(meta).is_none()) {
             self.waiting.pop_front();
         }
         if self.waiting.is_empty() {
-            self.waiting = plan.worst(live, may_change).into();
+            self.waiting = plans.worst(may_change).into();
         }
         self.waiting.front().and_then(waits)
     }
@@ -41,7 +41,7 @@ impl Retunes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::filters::level_sizes::LevelSizes;
+    use crate::engine::keyspaces::registry::Keyspaces;
     use crate::filter::PrefixSet;
     use crate::manifest::{Place, Quarantine};
     use crate::support::fast_dir;
@@ -64,8 +64,8 @@ mod tests {
         let segments = live.segments().count();
         assert!(segments > 100, "{segments}");
         let plan = |bits| {
-            let sizes = LevelSizes::of(&live, [], &PrefixSet::default());
-            FilterPolicy::bits_per_key(bits).plan(&sizes).unwrap()
+            let (keyspaces, policy) = (Keyspaces::new(0), FilterPolicy::bits_per_key(bits));
+            FilterPlans::new(&keyspaces, &live, policy, PrefixSet::default(), std::iter::empty(), &[])
         };
         let (as_built, wider) = (plan(8.0), plan(16.0));
         let mut retunes = Retunes::default();

@@ -25,6 +25,7 @@ use self::logs::FollowedLogs;
 use self::read_position::{Following, Listing, Position};
 use self::versions::Versions;
 use crate::engine::filters::FilterKeeper;
+use crate::engine::keyspaces::read_catalog::refresh;
 use crate::engine::open::recover::Recovery;
 use crate::engine::shared::Shared;
 use crate::engine::storage::Storage;
@@ -116,6 +117,7 @@ impl Follower {
         let mut at = lock(&following.at);
         let started = following.since.elapsed();
         self.advance_to_now(&following.versions, &mut at)?;
+        refresh(&self.shared)?;
         following.current_until.fetch_max(started.as_micros() as u64, Ordering::AcqRel);
         Ok(())
     }

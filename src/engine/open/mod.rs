@@ -6,8 +6,10 @@ pub(crate) mod replay;
 
 use self::close::OpenStore;
 use self::recover::Recovery;
+use crate::direction::Direction;
 use crate::engine::follow::versions::Versions;
 use crate::engine::follow::{Followed, start_following};
+use crate::engine::keyspaces::read_catalog::load;
 use crate::engine::read::view::View;
 use crate::engine::shared::Shared;
 use crate::engine::storage::names::{
@@ -20,11 +22,13 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, has_no_reader_locks, open_dir, with_mode_of};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
-use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
+use crate::key::{HEADS_START, Seq};
+use crate::manifest::{MANIFEST, Manifest, ManifestState, WRITES, check_levels, read_state};
 use crate::memtable::Memtable;
 use crate::options::Options;
-use crate::segment::StoreIdentity;
+use crate::segment::{Access, StoreIdentity};
 use crate::sync::Condvar;
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -49,6 +53,7 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
         options.read_only = true;
         if let Some(locks) = reader_locks(&options.fs, named, path)? {
             let engine = open_following(path, options, locks)?;
+            load(&engine.shared);
             if let Some(follower) = &engine.follower {
                 follower.catch_up()?; // The store may have changed while it was read.
             }
@@ -74,6 +79,8 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     }
     let engine =
         if options.read_only { open_read_only(path, options)? } else { open_writable(path, options)? };
+    load(&engine.shared);
+    engine.filters.report_missing();
     let mut store = OpenStore::new(engine, Some(lock_file));
     // On an error, closing the store ends the threads already started.
     tasks::spawn(&store.engine, &mut store.threads)?;
@@ -127,17 +134,13 @@ pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine>
     }
     let storage = Storage::new(path, options, state.header, files, first_own_id, &work);
     let recovery = Recovery { storage: &storage, names: &names };
-    let live = recovery.open_segments(&state)?;
+    let live = Arc::new(recovery.open_segments(&state)?);
     let replayed = recovery.replay_logs(&state, &live)?;
     let is_settled = recovery.is_settled(&state, &live, &replayed);
     let logs = recovery.inherit(&state, &live, replayed);
-    let view = View::new(
-        Arc::clone(&logs.memtable),
-        Arc::new(live),
-        false,
-        storage.filter_use(),
-        storage.prefixes.clone(),
-    );
+    let view =
+        View::new(Arc::clone(&logs.memtable), live, false, storage.filter_use(), storage.prefixes.clone());
+    refuse_heads_of_earlier_format(&state, &view, &storage)?;
     let visible = logs.next_seq - 1;
     let shared = Shared::new(storage, work, view, visible);
     let engine = Engine::new(shared, Some(Writable { logs, manifest, state }), None);
@@ -145,6 +148,23 @@ pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine>
         engine.writer.start()?;
     }
     Ok(engine)
+}
+
+/// Notes whether stored keys have heads. In a store of format version 5, which had none, such keys are keys as
+/// they are, and their meaning would change.
+fn refuse_heads_of_earlier_format(state: &ManifestState, view: &View, storage: &Storage) -> Result<()> {
+    if !view.may_have_heads() {
+        return Ok(());
+    }
+    storage.keyspaces.note_head();
+    let Some(found) = state.earlier_version else { return Ok(()) };
+    let from = Bound::Included(HEADS_START);
+    let mut rows = view.merge(Seq::MAX, Direction::Forward, from, Bound::Unbounded, Access::Keys);
+    if rows.advance_visible()? {
+        let file = storage.dir.join(MANIFEST);
+        return Err(Error::UnsupportedVersion { file, found, supported: WRITES..=WRITES });
+    }
+    Ok(())
 }
 
 /// `None` if the system or the file system has no such locks. Then a lock against writers protects the files.
@@ -177,6 +197,9 @@ fn open_following(path: &Path, mut options: Options, versions: Arc<Versions>) ->
     let (used, prefixes) = (storage.filter_use(), storage.prefixes.clone());
     let view = View::new(active, Arc::new(live), logs_reach_back, used, prefixes);
     let view = view.changed(|view| view.immutable = memtables.collect());
+    // The writer may store some at any time.
+    storage.keyspaces.note_head();
+    refuse_heads_of_earlier_format(&state, &view, &storage)?;
     Ok(Engine::new(Shared::new(storage, work, view, visible), None, Some(following)))
 }
 
@@ -189,16 +212,17 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Engine> {
     let work = Arc::new(Condvar::new());
     let storage = Storage::new(path, options, state.header, files, FileId(1), &work);
     let recovery = Recovery { storage: &storage, names: &names };
-    let live = recovery.open_segments(&state)?;
+    let live = Arc::new(recovery.open_segments(&state)?);
     let replayed = recovery.replay_logs(&state, &live)?;
     let visible = (replayed.outcome.next_seq - 1).max(live.max_seq());
     let logs_reach_back = replayed.reach_back(&live);
     let view = View::new(
         Arc::new(replayed.table),
-        Arc::new(live),
+        live,
         logs_reach_back,
         storage.filter_use(),
         storage.prefixes.clone(),
     );
+    refuse_heads_of_earlier_format(&state, &view, &storage)?;
     Ok(Engine::new(Shared::new(storage, work, view, visible), None, None))
 }

@@ -17,7 +17,7 @@ use crate::engine::storage::segment_builder::{RANGE_BYTES_MAX, build_level0};
 use crate::engine::write::log::{InheritedLogs, apply};
 use crate::error::Result;
 use crate::id::{FileId, FileKind};
-use crate::key::Seq;
+use crate::key::{HEADS_START, Seq};
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::{MANIFEST_TMP, ManifestState};
 use crate::memtable::Memtable;
@@ -93,7 +93,9 @@ impl Recovery<'_> {
             } else if there.contains(&(meta.id, FileKind::Filter)) {
                 Some(storage.unopened_sidecar(meta))
             } else {
-                storage.report_unusable(meta.id, &Unusable::Missing);
+                if *meta.largest < *HEADS_START {
+                    storage.report_unusable(meta.id, &Unusable::Missing);
+                } // Otherwise the options of its keyspace decide: see `FilterKeeper::report_missing`.
                 None
             };
             let file = SegmentFile::new(Arc::clone(&storage.files), meta.id, meta.digest);
@@ -103,7 +105,7 @@ impl Recovery<'_> {
     }
 
     /// Step 2. A read-only store replays everything into one memtable.
-    pub fn replay_logs(&self, state: &ManifestState, live: &LiveSet) -> Result<ReplayedLogs> {
+    pub fn replay_logs(&self, state: &ManifestState, live: &Arc<LiveSet>) -> Result<ReplayedLogs> {
         let (storage, options) = (self.storage, &self.storage.options);
         let size = |built| replayed_memtable_bytes(options.memtable_bytes, built);
         let fresh = |built| Memtable::new(size(built));

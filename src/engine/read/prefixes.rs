@@ -6,8 +6,10 @@
 //! 3. The segments of a run that overlap the bounds are neighbours, and the inner ones have only keys with
 //!    the prefix. So it is enough to leave out segments at both ends.
 
+use crate::engine::keyspaces::registry::Keyspaces;
 use crate::filter::{PrefixExtractor, PrefixQuery, PrefixSet, Verdict};
 use crate::hash::KeyHasher;
+use crate::key::Space;
 use crate::live::Segments;
 use crate::memtable::MemtableFilter;
 use crate::options::Options;
@@ -21,7 +23,9 @@ const _: () = assert!(PrefixExtractor::MAX == crate::key::MAX_KEY_BYTES);
 
 /// The extractors of an open store.
 pub(crate) struct Prefixes {
+    /// Those of the store. Memtable filters have their prefixes.
     pub set: PrefixSet,
+    keyspaces: Arc<Keyspaces>,
     hasher: KeyHasher,
     counts: Shards<PrefixCounts>,
 }
@@ -35,18 +39,18 @@ struct PrefixCounts {
 }
 
 impl Prefixes {
-    /// The extractors in the options, if filters are used; `None` if there are none.
-    pub fn new(options: &Options, hasher: KeyHasher) -> Option<Arc<Self>> {
+    /// The extractors in the options, and those of keyspaces; `None` if filters are not used.
+    pub fn new(options: &Options, hasher: KeyHasher, keyspaces: &Arc<Keyspaces>) -> Option<Arc<Self>> {
         // Opening has refused what is invalid.
         let set = options.prefixes.clone().unwrap_or_default();
-        let used = options.filter_policy.is_on() && !set.is_empty();
-        used.then(|| Arc::new(Prefixes { set, hasher, counts: Shards::default() }))
+        let (keyspaces, counts) = (Arc::clone(keyspaces), Shards::default());
+        options.filter_policy.is_on().then(|| Arc::new(Prefixes { set, keyspaces, hasher, counts }))
     }
 
     /// Calls `each` with the member hash of every prefix of a key.
     pub fn of_key(&self, key: &[u8], mut each: impl FnMut(u64)) {
         for extractor in self.set.iter() {
-            if let Some(prefix) = extractor.extract(key) {
+            if let Some(prefix) = extractor.extract_after(Space::head_bytes(key), key) {
                 each(extractor.member(self.hasher.hash(prefix)));
             }
         }
@@ -54,8 +58,23 @@ impl Prefixes {
 
     /// The probe for the keys between two bounds. `None` if they may have different prefixes.
     pub fn ask(&self, lower: Bound<&[u8]>, upper: Bound<&[u8]>) -> Option<PrefixDenials<'_>> {
-        let query = PrefixQuery::new(&self.set, &self.hasher, lower, upper)?;
-        Some(PrefixDenials { query, counts: self.counts.mine() })
+        let (Bound::Included(from) | Bound::Excluded(from)) = lower else { return None };
+        let own = self.own_of(from);
+        let set = own.as_ref().unwrap_or(&self.set);
+        if set.is_empty() {
+            return None;
+        }
+        let query = PrefixQuery::new(set, &self.hasher, Space::head_bytes(from), lower, upper)?;
+        Some(PrefixDenials { query, is_in_memtables: own.is_none(), counts: self.counts.mine() })
+    }
+
+    /// The extractors of the keyspace of a stored key, if it has its own.
+    #[inline]
+    fn own_of(&self, stored: &[u8]) -> Option<PrefixSet> {
+        if Space::head_bytes(stored) == 0 {
+            return None;
+        }
+        Space::of(stored).and_then(|space| self.keyspaces.options(space).own_prefixes())
     }
 
     /// The probe for the keys that start with `prefix`. `None` if no extractor applies.
@@ -74,13 +93,15 @@ impl Prefixes {
 /// Tells which sources have no key with a prefix.
 pub(crate) struct PrefixDenials<'p> {
     query: PrefixQuery,
+    /// Whether the filters of memtables have such prefixes.
+    is_in_memtables: bool,
     counts: OwnShard<'p, PrefixCounts>,
 }
 
 impl PrefixDenials<'_> {
-    /// Whether a memtable has no such key. Its filter has the prefixes of every extractor.
+    /// Whether a memtable has no such key. Its filter has the prefixes of all the store's extractors.
     pub fn deny_memtable(&self, filter: &MemtableFilter) -> bool {
-        self.query.longest().is_some_and(|hash| filter.denies(hash))
+        self.is_in_memtables && self.query.longest().is_some_and(|hash| filter.denies(hash))
     }
 
     /// Whether the segment with this sidecar has no such key.

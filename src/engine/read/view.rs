@@ -4,7 +4,7 @@ use super::filters::{FilterUse, Filters};
 use super::prefixes::Prefixes;
 use crate::direction::Direction;
 use crate::error::Result;
-use crate::key::Seq;
+use crate::key::{HEADS_START, Seq};
 use crate::live::{LiveSegment, LiveSet};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge::{MergeCursor, MergeSource, RangeMask, RunCursor, RunWalk, Skipped, begins, reaches};
@@ -155,6 +155,15 @@ impl View {
             }
         }
         MergeCursor::new(sources, direction, end, self.mask(seq))
+    }
+
+    /// Whether a stored key has a head.
+    pub fn may_have_heads(&self) -> bool {
+        let has_heads = |segment: &LiveSegment| *segment.meta.largest >= *HEADS_START;
+        let [level0, sorted @ ..] = self.live.levels();
+        let last_of_each = sorted.iter().filter_map(|level| level.segments().last());
+        let segments = level0.segments().iter().chain(last_of_each).chain(self.live.quarantined());
+        { segments }.any(has_heads) || self.memtables().any(|table| table.has_heads())
     }
 
     /// Whether there may be range tombstones.

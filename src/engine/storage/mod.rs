@@ -3,6 +3,7 @@
 pub(crate) mod names;
 pub(crate) mod segment_builder;
 
+use crate::engine::keyspaces::registry::Keyspaces;
 use crate::engine::metrics::Metrics;
 use crate::engine::read::filters::FilterUse;
 use crate::engine::read::prefixes::Prefixes;
@@ -10,6 +11,7 @@ use crate::error::{Error, Result};
 use crate::filter::{FilterSpec, Isa, PrefixSet};
 use crate::fs::{Fs, Process, StoreFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
+use crate::key::Space;
 use crate::manifest::SegmentMeta;
 use crate::options::Options;
 use crate::segment::{OpenFiles, StoreIdentity};
@@ -18,6 +20,9 @@ use crate::sync::Condvar;
 use crate::sync::atomic::{AtomicU64, Ordering};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+
+/// Stores opened by this process.
+static OPENED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
 /// What is fixed when a store is opened, and the means to work on its files.
 pub(crate) struct Storage {
@@ -32,8 +37,10 @@ pub(crate) struct Storage {
     /// The mapped sidecars, with a limit on their number.
     pub maps: Arc<Maps>,
     pub metrics: Metrics,
-    /// The prefixes that filters have; `None` if there are none.
+    /// The prefixes that filters have; `None` without filters.
     pub prefixes: Option<Arc<Prefixes>>,
+    /// The keyspaces in memory.
+    pub keyspaces: Arc<Keyspaces>,
     next_id: AtomicU64,
     /// The lowest file number that this open may have written.
     pub first_own_id: FileId,
@@ -65,9 +72,22 @@ impl Storage {
         let fs = Arc::clone(&options.fs);
         let maps = Arc::new(Maps::new(Arc::clone(&fs), options.max_mapped_filters, Arc::clone(work)));
         let (metrics, next_id) = (Metrics::default(), AtomicU64::new(first_own_id.0));
-        let prefixes = Prefixes::new(&options, header.hasher);
-        let (dir, process) = (path.to_path_buf(), Process::current());
-        Storage { fs, process, dir, options, header, files, maps, metrics, prefixes, next_id, first_own_id }
+        let keyspaces = Arc::new(Keyspaces::new(OPENED.fetch_add(1, Ordering::Relaxed)));
+        let prefixes = Prefixes::new(&options, header.hasher, &keyspaces);
+        Storage {
+            fs,
+            process: Process::current(),
+            dir: path.to_path_buf(),
+            options,
+            header,
+            files,
+            maps,
+            metrics,
+            prefixes,
+            keyspaces,
+            next_id,
+            first_own_id,
+        }
     }
 
     pub fn path_of(&self, id: FileId, kind: FileKind) -> PathBuf {
@@ -101,9 +121,16 @@ impl Storage {
         self.prefixes.as_ref().map_or(PrefixSet::EMPTY, |prefixes| prefixes.set)
     }
 
+    /// The extractors for a keyspace's filters; those of the store for a segment of several keyspaces.
+    pub fn prefix_set_of(&self, owner: Option<Space>) -> PrefixSet {
+        let own = owner.filter(|space| space.number().is_some());
+        let own = own.and_then(|space| self.keyspaces.options(space).own_prefixes());
+        own.unwrap_or_else(|| self.prefix_set())
+    }
+
     /// The members of a segment's filter, none yet.
-    pub fn members(&self) -> Members {
-        Members::new(self.prefix_set(), self.header.hasher)
+    pub fn members(&self, owner: Option<Space>) -> Members {
+        Members::new(self.prefix_set_of(owner), self.header.hasher)
     }
 
     /// The error for a segment whose file is missing.

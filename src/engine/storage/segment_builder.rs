@@ -1,11 +1,10 @@
 //! Builds a segment and its sidecar for flush, compaction, recovery and bulk loading.
 
 use super::Storage;
-use crate::engine::filters::level_sizes::LevelSizes;
-use crate::engine::filters::plan::FilterPlan;
+use crate::engine::filters::plans::{Coming, FilterPlans};
 use crate::error::Result;
 use crate::id::{FileId, FileKind};
-use crate::key::{EntryKind, Seq};
+use crate::key::{EntryKind, Seq, Space};
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::{Place, SegmentMeta};
 use crate::memtable::Memtable;
@@ -63,41 +62,62 @@ pub(crate) struct SegmentBuilder<'a> {
     storage: &'a Storage,
     unfinished: UnfinishedSegment<'a>,
     level: u8,
-    plan: Option<FilterPlan>,
+    /// `None` if it gets no filter.
+    plans: Option<Arc<FilterPlans>>,
     writer: SegmentWriter,
     members: Members,
     ranges: RangeTombstones,
 }
 
 impl<'a> SegmentBuilder<'a> {
-    /// Starts a segment for `level` with the filter that the plan gives it. `None` writes no filter.
-    pub fn new(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
-        SegmentBuilder::create(storage, FileKind::Segment, level, plan)
+    /// Starts a segment for `level`, whose first keys are of the keyspace `first`, with the filter that the
+    /// plans give it.
+    pub fn new(
+        storage: &'a Storage,
+        level: u8,
+        first: Option<Space>,
+        plans: &Arc<FilterPlans>,
+    ) -> Result<Self> {
+        SegmentBuilder::create(storage, FileKind::Segment, level, first, Some(plans))
     }
 
     /// Starts a segment without a filter that no manifest will name. Its files are removed when the finished
     /// segment is dropped. A repair or the next open treats it as obsolete.
     pub fn temporary(storage: &'a Storage) -> Result<Self> {
-        SegmentBuilder::create(storage, FileKind::Obsolete, 0, None)
+        SegmentBuilder::create(storage, FileKind::Obsolete, 0, None, None)
     }
 
     /// Starts a segment whose rows get their sequence number at publication. Until then it has an obsolete
     /// segment's name, as above.
-    pub fn unnumbered(storage: &'a Storage, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
-        SegmentBuilder::create(storage, FileKind::Obsolete, level, plan)
+    pub fn unnumbered(
+        storage: &'a Storage,
+        level: u8,
+        first: Option<Space>,
+        plans: &Arc<FilterPlans>,
+    ) -> Result<Self> {
+        SegmentBuilder::create(storage, FileKind::Obsolete, level, first, Some(plans))
     }
 
-    fn create(storage: &'a Storage, kind: FileKind, level: u8, plan: Option<&FilterPlan>) -> Result<Self> {
+    fn create(
+        storage: &'a Storage,
+        kind: FileKind,
+        level: u8,
+        first: Option<Space>,
+        plans: Option<&Arc<FilterPlans>>,
+    ) -> Result<Self> {
         let id = storage.take_id();
-        let options = &storage.options;
-        let writer_options =
-            WriterOptions { block_bytes: options.block_bytes, compression: options.compression };
+        let (options, own) = (&storage.options, storage.keyspaces.options(first.unwrap_or(Space::DEFAULT)));
+        let writer_options = WriterOptions {
+            block_bytes: own.block_bytes.unwrap_or(options.block_bytes),
+            compression: own.compression.unwrap_or(options.compression),
+        };
         let path = storage.path_of(id, kind);
         let writer = SegmentWriter::create(&*storage.fs, &path, id, storage.header, writer_options)?;
         // Only now: an earlier file of that name is somebody else's.
         let unfinished = UnfinishedSegment { storage, id, kind };
-        let (plan, members, ranges) = (plan.copied(), storage.members(), RangeTombstones::default());
-        Ok(SegmentBuilder { storage, unfinished, level, plan, writer, members, ranges })
+        let (members, ranges) = (storage.members(first), RangeTombstones::default());
+        let plans = plans.filter(|plans| plans.are_on()).cloned();
+        Ok(SegmentBuilder { storage, unfinished, level, plans, writer, members, ranges })
     }
 
     /// Counts range tombstones that begin before the next entry. Others count as after the last entry.
@@ -107,7 +127,7 @@ impl<'a> SegmentBuilder<'a> {
 
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         let hash = self.writer.append(key, seq, kind, value)?;
-        if self.plan.is_some() {
+        if self.plans.is_some() {
             self.members.add(key, hash);
         }
         Ok(())
@@ -160,10 +180,11 @@ impl<'a> SegmentBuilder<'a> {
         summary: impl FnOnce(&T) -> SegmentSummary,
         file: impl FnOnce(Arc<OpenFiles>, FileId, u64) -> SegmentFile,
     ) -> Result<(LiveSegment, T)> {
-        let SegmentBuilder { storage, unfinished, level, plan, writer, members, ranges } = self;
+        let SegmentBuilder { storage, unfinished, level, plans, writer, members, ranges } = self;
         let finished = finish(writer)?;
         let meta = SegmentMeta { place: Place::Level(level), summary: summary(&finished) };
-        let sidecar = plan.and_then(|plan| storage.try_sidecar(&meta, &members, plan.filter_for(&meta)));
+        let spec = plans.and_then(|plans| plans.filter_for(&meta));
+        let sidecar = spec.and_then(|spec| storage.try_sidecar(&meta, &members, spec));
         let file = file(Arc::clone(&storage.files), unfinished.id, meta.digest);
         file.keep_ranges(ranges);
         std::mem::forget(unfinished);
@@ -175,15 +196,17 @@ impl<'a> SegmentBuilder<'a> {
 pub(crate) fn build_level0(
     storage: &Storage,
     table: &Memtable,
-    live: &LiveSet,
+    live: &Arc<LiveSet>,
     policy: FilterPolicy,
 ) -> Result<Option<LiveSegment>> {
     if table.is_empty() {
         return Ok(None);
     }
-    let mut sizes = LevelSizes::of(live, [], &storage.prefix_set());
-    sizes.add_entries(0, table.len() as u64);
-    let mut builder = SegmentBuilder::new(storage, 0, policy.plan(&sizes).as_ref())?;
+    let owner = table.owner();
+    let coming = [Coming { level: 0, owner, entries: table.len() as u64 }];
+    let prefixes = storage.prefix_set();
+    let plans = FilterPlans::new(&storage.keyspaces, live, policy, prefixes, std::iter::empty(), &coming);
+    let mut builder = SegmentBuilder::new(storage, 0, owner, &Arc::new(plans))?;
     let (ranges, mut passed) = (table.ranges().all(), 0);
     table.for_each_newest(|key, seq, kind, value| {
         if seq < ranges.seq_at(key) {

@@ -7,7 +7,7 @@ use crate::engine::read::view::View;
 use crate::engine::shared::Seen;
 use crate::engine::write::condition::{KeySpan, ReadSet};
 use crate::error::{Error, Result};
-use crate::key::Seq;
+use crate::key::{Seq, without_head};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge::{MergeCursor, MergeSource};
 use crate::segment::Access;
@@ -47,7 +47,7 @@ impl<'a> Comparison<'a> {
             if let Some(((key, _), _)) =
                 suspects.iter().zip(&versions).find(|((_, before), now)| before != *now)
             {
-                return Err(Error::conflict(key));
+                return Err(Error::conflict(without_head(key)));
             }
         }
         set.ranges.iter().try_for_each(|range| self.check_range(range))
@@ -76,9 +76,9 @@ impl<'a> Comparison<'a> {
             match (before.advance_visible()?, now.advance_visible()?) {
                 (true, true) if before.key() == now.key() && before.seq() == now.seq() => {}
                 (false, false) => return Ok(()),
-                (true, true) => return Err(Error::conflict(&first_of(&before, &now))),
-                (true, false) => return Err(Error::conflict(&before.key().to_vec())),
-                (false, true) => return Err(Error::conflict(&now.key().to_vec())),
+                (true, true) => return Err(Error::conflict(without_head(&first_of(&before, &now)))),
+                (true, false) => return Err(Error::conflict(without_head(&before.key().to_vec()))),
+                (false, true) => return Err(Error::conflict(without_head(&now.key().to_vec()))),
             }
         }
     }

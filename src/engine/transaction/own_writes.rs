@@ -6,7 +6,7 @@ use crate::engine::read::view::{OwnTable, View};
 use crate::engine::storage::Storage;
 use crate::engine::write::log::apply_one;
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, MAX_SEQ, Seq, Value};
+use crate::key::{EntryKind, KeyspaceId, MAX_SEQ, Seq, Value};
 use crate::memtable::{Memtable, RANGE_OVERHEAD_BYTES};
 use crate::ranges::DeletedRange;
 use crate::wal::{Batch, BatchOp, OpKind};
@@ -32,6 +32,8 @@ pub(crate) struct OwnWrites {
     /// first write.
     table: Option<Arc<Memtable>>,
     applied: usize,
+    /// Those whose keys it has written.
+    keyspaces: Vec<Arc<KeyspaceId>>,
     /// The numbers of the savepoints, each with the number of operations before it.
     savepoints: Vec<(u64, usize)>,
 }
@@ -52,6 +54,13 @@ impl OwnWrites {
     /// Approximate memory, in bytes.
     pub fn bytes(&self) -> u64 {
         self.bytes + self.savepoints.len() as u64 * SAVEPOINT_BYTES
+    }
+
+    /// Notes a keyspace whose keys are written.
+    pub fn name_keyspace(&mut self, id: &Arc<KeyspaceId>) {
+        if !self.keyspaces.iter().any(|known| Arc::ptr_eq(known, id)) {
+            self.keyspaces.push(Arc::clone(id));
+        }
     }
 
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
@@ -136,12 +145,16 @@ impl OwnWrites {
     /// The writes, in order.
     pub fn to_batch(&self) -> Batch {
         let mut batch = Batch::new();
+        batch.name_keyspaces(&self.keyspaces);
         for op in &self.ops {
             let rest = op.data.get(op.key_len..).unwrap_or_default();
             match op.kind {
-                OpKind::Put => batch.put(op.key(), rest),
-                OpKind::Delete => batch.delete(op.key()),
-                OpKind::DeleteRange => batch.delete_range(range_of(op.key(), rest)),
+                OpKind::Put => batch.put_stored(op.key(), rest),
+                OpKind::Delete => batch.delete_stored(op.key()),
+                OpKind::DeleteRange => {
+                    let end = (!rest.is_empty()).then(|| rest.to_vec());
+                    batch.push_range(&DeletedRange { start: op.key().to_vec(), end });
+                }
             }
         }
         batch

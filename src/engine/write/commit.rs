@@ -58,14 +58,20 @@ impl Writer {
         self.shared.check_writable()?;
         self.resume(log)?;
         let (mut count, mut bytes, mut has_conditions, mut deletes_ranges) = (0, 0, false, false);
+        let mut has_heads = false;
         for batch in group.iter() {
             count += Seq::from(batch.count);
             bytes += batch.payload.len();
             has_conditions |= batch.condition.is_some();
             deletes_ranges |= batch.deletes_ranges;
+            has_heads |= batch.has_heads;
         }
         check_next_seq(log.next_seq.saturating_add(count))?;
-        if has_conditions || self.keeps_recent() || log.recent.is_kept() {
+        if has_conditions || has_heads || self.keeps_recent() || log.recent.is_kept() {
+            if has_heads {
+                group.iter_mut().for_each(EncodedBatch::refuse_dropped);
+                self.shared.storage.keyspaces.note_head();
+            }
             if has_conditions {
                 self.in_flight.wait_for_all(&self.shared)?;
             }
@@ -73,7 +79,7 @@ impl Writer {
             self.check_conditions(log, group);
             bytes = group.iter().map(|batch| batch.payload.len()).sum();
             if bytes == 0 {
-                return Ok(None); // All of it was stale.
+                return Ok(None); // All of it was stale or refused.
             }
         }
         self.make_room(log, bytes)?;

@@ -13,7 +13,7 @@
 
 use crate::bounds::KeyRange;
 use crate::engine::shared::Seen;
-use crate::key::MAX_KEY_BYTES;
+use crate::key::MAX_STORED_KEY_BYTES;
 use crate::ranges::DeletedRange;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -61,14 +61,15 @@ impl KeySpan {
     pub fn of((lower, upper): &KeyRange) -> Option<Self> {
         // No key is longer, so these bounds stand for all longer ones.
         let bounded = |bound: &Bound<Vec<u8>>, longer: fn(Vec<u8>) -> Bound<Vec<u8>>| match bound {
-            Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_KEY_BYTES => {
-                longer(key.get(..MAX_KEY_BYTES).unwrap_or_default().to_vec())
+            Bound::Included(key) | Bound::Excluded(key) if key.len() > MAX_STORED_KEY_BYTES => {
+                longer(key.get(..MAX_STORED_KEY_BYTES).unwrap_or_default().to_vec())
             }
             bound => bound.clone(),
         };
         let (lower, upper) = (bounded(lower, Bound::Excluded), bounded(upper, Bound::Included));
-        let range = DeletedRange::new(lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-        range.ok().flatten().map(|DeletedRange { start, end }| KeySpan { start, end })
+        let range =
+            DeletedRange::of_stored(lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
+        range.map(|DeletedRange { start, end }| KeySpan { start, end })
     }
 
     /// Its bounds.
@@ -108,6 +109,8 @@ impl ReadSet {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Committed,
+    /// Not written: it names a keyspace that was dropped.
+    Dropped,
     /// What its writer has read may have changed, so nothing was written: read again.
     Stale,
 }
@@ -139,8 +142,8 @@ mod tests {
 
     #[test]
     fn bounds_longer_than_any_key_lose_no_key() {
-        let long = vec![7; MAX_KEY_BYTES + 5];
-        let longest = long[..MAX_KEY_BYTES].to_vec();
+        let long = vec![7; MAX_STORED_KEY_BYTES + 5];
+        let longest = long[..MAX_STORED_KEY_BYTES].to_vec();
         let holds = |range: KeyRange| {
             let span = KeySpan::of(&range).unwrap();
             span.start <= longest && span.end.is_none_or(|end| longest < end)

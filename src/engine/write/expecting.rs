@@ -5,6 +5,7 @@ use super::condition::{ATTEMPTS_BESIDE_OTHERS, Outcome, ReadSet, Reads};
 use super::log::EncodedBatch;
 use crate::engine::read::Reader;
 use crate::error::{Error, Result};
+use crate::key::{KeyspaceId, without_head};
 use crate::options::Durability;
 use crate::wal::Batch;
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::Arc;
 impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
+        self.check_keyspaces(&batch)?;
         if batch.has_expectations() {
             return self.write_expecting(batch, durability);
         }
@@ -20,6 +22,20 @@ impl Writer {
         }
         batch.validate()?;
         self.submit(EncodedBatch::new(batch, durability)).map(drop)
+    }
+
+    /// Fails if the batch names a keyspace that was dropped, or is of another store.
+    #[inline]
+    fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
+        match batch.keyspaces() {
+            [] => Ok(()),
+            named => self.check_each(named),
+        }
+    }
+
+    fn check_each(&self, named: &[Arc<KeyspaceId>]) -> Result<()> {
+        let keyspaces = &self.shared.storage.keyspaces;
+        named.iter().try_for_each(|id| keyspaces.check(id))
     }
 
     #[cold]
@@ -51,7 +67,7 @@ impl Writer {
             let found = reader.multi_get(&reads.keys)?;
             let mut rows = reads.keys.iter().zip(values.iter().zip(&found));
             match rows.find(|(_, (expected, found))| expected.as_deref() != found.as_deref()) {
-                Some((key, _)) => Err(Error::conflict(key)),
+                Some((key, _)) => Err(Error::conflict(without_head(key))),
                 None => Ok(seen),
             }
         };

@@ -4,9 +4,9 @@ use super::condition::{Condition, Outcome, Reads};
 use super::recent::Recent;
 use crate::engine::shared::Seen;
 use crate::engine::storage::Storage;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{EntryKind, Seq};
+use crate::key::{EntryKind, KeyspaceId, Seq};
 use crate::live::LiveSegment;
 use crate::manifest::LogMark;
 use crate::memtable::Memtable;
@@ -122,6 +122,10 @@ pub(crate) struct EncodedBatch {
     pub sync: bool,
     /// If there is one, what must hold for the batch to be committed.
     pub condition: Option<Condition>,
+    /// Whether it stores keys with a head, as those of all keyspaces but the default one are.
+    pub has_heads: bool,
+    /// The keyspaces that it names.
+    pub keyspaces: Vec<Arc<KeyspaceId>>,
     /// Set when the group is committed.
     pub outcome: Outcome,
 }
@@ -129,8 +133,10 @@ pub(crate) struct EncodedBatch {
 impl EncodedBatch {
     /// A batch without a condition. It has passed [`Batch::validate`].
     #[inline]
-    pub fn new(batch: Batch, durability: Durability) -> Self {
+    pub fn new(mut batch: Batch, durability: Durability) -> Self {
         EncodedBatch {
+            has_heads: batch.has_heads(),
+            keyspaces: batch.take_keyspaces(),
             count: batch.len() as u32,
             deletes_ranges: batch.deletes_ranges(),
             payload: batch.into_bytes(),
@@ -147,7 +153,31 @@ impl EncodedBatch {
 
     /// Leaves nothing to commit, because the condition may no longer hold.
     pub fn clear_stale(&mut self) {
-        (self.payload, self.count, self.sync, self.outcome) = (Bytes::new(), 0, false, Outcome::Stale);
+        self.clear(Outcome::Stale);
+    }
+
+    fn clear(&mut self, outcome: Outcome) {
+        (self.payload, self.count, self.sync, self.outcome) = (Bytes::new(), 0, false, outcome);
+    }
+
+    /// Leaves nothing to commit if it names a keyspace that was dropped. The caller holds the log, so the
+    /// batch that drops one is either in the log already, or comes later.
+    pub fn refuse_dropped(&mut self) {
+        if self.keyspaces.iter().any(|id| id.is_dropped()) {
+            self.clear(Outcome::Dropped);
+        }
+    }
+
+    /// Once the group is committed: the outcome.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceDropped`].
+    pub fn outcome(&self) -> Result<Outcome> {
+        if self.outcome != Outcome::Dropped {
+            return Ok(self.outcome);
+        }
+        let dropped = self.keyspaces.iter().find(|id| id.is_dropped());
+        Err(Error::KeyspaceDropped { name: dropped.map(|id| id.name.clone()).unwrap_or_default() })
     }
 }
 
@@ -201,7 +231,7 @@ pub(crate) fn apply_one(
             return table.delete_range(seq, start, end);
         }
     };
-    if let Some(prefixes) = &storage.prefixes {
+    if let Some(prefixes) = storage.prefixes.as_ref().filter(|prefixes| !prefixes.set.is_empty()) {
         prefixes.of_key(op.key(), |hash| table.insert_prefix(hash));
     }
     table.insert(storage.header.hasher.hash(op.key()), seq, kind, op.key_len, op.data);

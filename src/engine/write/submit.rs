@@ -30,7 +30,7 @@ impl Writer {
                 drop(log);
                 self.insert_beside_others(insertion, group)?;
             }
-            return Ok(batch.outcome);
+            return batch.outcome();
         }
         self.waiting.fetch_add(1, Relaxed);
         let outcome = self.submit_beside_others(batch);
@@ -48,7 +48,7 @@ impl Writer {
                 let insertion = self.commit(&mut log, group)?;
                 drop(log);
                 insertion.map_or(Ok(()), |insertion| self.insert_beside_others(insertion, group))?;
-                return Ok(batch.outcome);
+                return batch.outcome();
             }
         }
         self.write_in_group(batch)
@@ -65,7 +65,7 @@ impl Writer {
         let insertion = self.commit(&mut log, group)?;
         drop(log);
         insertion.map_or(Ok(()), |insertion| self.insert_beside_others(insertion, group))?;
-        Ok(batch.outcome)
+        batch.outcome()
     }
 
     /// Queues a batch while another writer holds the log. Whoever locks the log next commits it.
@@ -91,8 +91,8 @@ impl Writer {
             // Without an insertion that is still to come, all is visible.
             let last = result.as_ref().map_or(0, |rest| rest.as_ref().map_or(0, |rest| rest.last));
             for (queued, batch) in group.iter().zip(&batches) {
-                *lock(&queued.result) =
-                    Some(result.as_ref().map(|_| (batch.outcome, last)).map_err(Error::clone));
+                let committed = result.as_ref().map_err(Error::clone);
+                *lock(&queued.result) = Some(committed.and_then(|_| Ok((batch.outcome()?, last))));
             }
             drop(log);
             if let Ok(Some(insertion)) = result {

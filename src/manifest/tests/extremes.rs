@@ -32,7 +32,7 @@ fn sums_over_segments_that_would_overflow_are_refused() {
 
 #[test]
 fn keys_that_are_too_long_and_data_longer_than_its_file_are_refused() {
-    let long = segment_to(&vec![b'l'; crate::key::MAX_KEY_BYTES + 1], 1);
+    let long = segment_to(&vec![b'l'; crate::key::MAX_STORED_KEY_BYTES + 1], 1);
     let mut data = segment(2);
     data.summary.data_bytes = data.summary.file_bytes + 1;
     for meta in [long, data] {

@@ -24,7 +24,7 @@ fn the_bytes_of_a_manifest_are_those_of_the_golden_file() {
     };
     let fields: Vec<(usize, &str)> = [
         (8, "magic"),
-        (4, "version 5"),
+        (4, "version 6"),
         (8, "store id"),
         (4, "hash code: siphash-1-3"),
         (16, "hash key"),

@@ -22,7 +22,7 @@ fn a_manifest_of_the_version_before_is_named() {
     let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
     assert!(matches!(error, Error::UnsupportedVersion { found: 1, .. }));
     assert!(
-        error.to_string().contains("has format version 1, but this build reads version 5; an older"),
+        error.to_string().contains("has format version 1, but this build reads versions 5 to 6; an older"),
         "{error}"
     );
 }

@@ -1,7 +1,7 @@
 //! Data blocks by themselves: searches agree with the plain list of entries, and `parse` accepts no nonsense.
 
 use super::*;
-use crate::key::{MAX_KEY_BYTES, common_prefix};
+use crate::key::{MAX_STORED_KEY_BYTES, common_prefix};
 use crate::segment::block::{Block, Rows};
 use crate::support::sized;
 use block_builder::BlockBuilder;
@@ -112,8 +112,8 @@ fn i6_a_block_with_keys_over_the_size_limit_is_refused() {
         let model: Model = [0, 1].map(|last| ([vec![b'k'; key - 1], vec![last]].concat(), put(1, ""))).into();
         Block::parse(build(&model).into()).map(drop)
     };
-    assert!(block(MAX_KEY_BYTES).is_ok());
-    assert!(block(MAX_KEY_BYTES + 1).unwrap_err().contains("size limit"));
+    assert!(block(MAX_STORED_KEY_BYTES).is_ok());
+    assert!(block(MAX_STORED_KEY_BYTES + 1).unwrap_err().contains("size limit"));
 }
 
 /// A key may be 64 KiB, and a block may have very many that differ in their last bytes.

@@ -119,7 +119,7 @@ fn summary_counts_what_was_written() {
 
 #[test]
 fn largest_keys_and_values_come_back() {
-    let long = |last: u8| [vec![b'k'; crate::MAX_KEY_BYTES - 1], vec![last]].concat();
+    let long = |last: u8| [vec![b'k'; crate::key::MAX_STORED_KEY_BYTES - 1], vec![last]].concat();
     let noise = |n: usize| -> Vec<u8> {
         let mut state = n as u64;
         let mut next = || {
@@ -171,7 +171,7 @@ fn entries_that_break_the_rules_are_refused_and_leave_the_segment_sound() {
         assert!(matches!(append(key, EntryKind::Put, b""), Err(Error::KeyOutOfOrder { .. })));
     }
     assert!(matches!(append(b"c", EntryKind::Tombstone, b"x"), Err(Error::Internal(_))));
-    let huge_key = vec![b'c'; crate::MAX_KEY_BYTES + 1];
+    let huge_key = vec![b'c'; crate::key::MAX_STORED_KEY_BYTES + 1];
     assert!(matches!(append(&huge_key, EntryKind::Put, b""), Err(Error::KeyTooLarge { .. })));
     let huge_value = vec![0; crate::MAX_VALUE_BYTES + 1];
     assert!(matches!(append(b"c", EntryKind::Put, &huge_value), Err(Error::ValueTooLarge { .. })));

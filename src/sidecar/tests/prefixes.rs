@@ -12,7 +12,7 @@ fn set(extractors: &[PrefixExtractor]) -> PrefixSet {
 
 fn query(set: PrefixSet, prefix: &[u8]) -> PrefixQuery {
     let end = [prefix, b"\xff"].concat();
-    PrefixQuery::new(&set, &HASHER, Bound::Included(prefix), Bound::Excluded(&end)).unwrap()
+    PrefixQuery::new(&set, &HASHER, 0, Bound::Included(prefix), Bound::Excluded(&end)).unwrap()
 }
 
 /// A sidecar of every second key, with their first three bytes.

@@ -185,7 +185,9 @@ fn i5_a_disk_that_stays_full_keeps_everything_readable_and_loses_nothing() {
         }
         let store = db.clone();
         promptly("every call", move || {
-            for call in [Db::flush, Db::sync, Db::compact, Db::wait_for_compaction] {
+            let calls: [fn(&Db) -> sidebloom::Result<()>; 4] =
+                [|db| db.flush(), |db| db.sync(), Db::compact, Db::wait_for_compaction];
+            for call in calls {
                 if let Err(error) = call(&store) {
                     assert_says_full(&error);
                 }

@@ -18,11 +18,13 @@ impl DistinctPrefixes {
         DistinctPrefixes { hasher, last: set.iter().map(|extractor| (extractor, Vec::new())).collect() }
     }
 
-    /// Calls `each` with the member hash of every prefix of `key` that no earlier key had.
+    /// Calls `each` with the member hash of every prefix of `key` that no earlier key had. Every prefix begins
+    /// with the first `head` bytes, which the extractors do not see.
     #[inline]
-    pub fn of_next(&mut self, key: &[u8], mut each: impl FnMut(u64)) {
+    pub fn of_next(&mut self, head: usize, key: &[u8], mut each: impl FnMut(u64)) {
         for (extractor, last) in &mut self.last {
-            let Some(prefix) = extractor.extract(key).filter(|prefix| prefix != last) else { continue };
+            let prefix = extractor.extract_after(head, key).filter(|prefix| prefix != last);
+            let Some(prefix) = prefix else { continue };
             last.clear();
             last.extend_from_slice(prefix);
             each(extractor.member(self.hasher.hash(prefix)));

@@ -61,6 +61,12 @@ impl PrefixExtractor {
         }
     }
 
+    /// The prefix of a key without its first `head` bytes, with these in front. `None` also for a shorter key.
+    #[inline]
+    pub fn extract_after<'k>(&self, head: usize, key: &'k [u8]) -> Option<&'k [u8]> {
+        key.get(..head + self.extract(key.get(head..)?)?.len())
+    }
+
     /// The hash that a filter has for a prefix, given the [`KeyHasher`](crate::KeyHasher)'s hash of it. It
     /// differs between extractors, so a prefix never causes a "maybe" for the key with the same bytes, or for
     /// another extractor's prefix.

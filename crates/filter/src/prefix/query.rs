@@ -14,9 +14,11 @@ pub struct PrefixQuery {
 
 impl PrefixQuery {
     /// The question for a range of keys. `None` if no extractor gives all keys of the range the same prefix.
+    /// Every prefix begins with the first `head` bytes, which the extractors do not see.
     pub fn new(
         set: &PrefixSet,
         hasher: &KeyHasher,
+        head: usize,
         lower: Bound<&[u8]>,
         upper: Bound<&[u8]>,
     ) -> Option<Self> {
@@ -24,7 +26,7 @@ impl PrefixQuery {
         let (mut members, mut lens) = ([None; PrefixSet::MAX], [0; PrefixSet::MAX]);
         for extractor in set.iter() {
             // Keys that start with the prefix of the lower bound have the same prefix.
-            let prefix = extractor.extract(from).filter(|prefix| ends_within(upper, prefix));
+            let prefix = extractor.extract_after(head, from).filter(|prefix| ends_within(upper, prefix));
             let Some(prefix) = prefix else { continue };
             let Some(at) = lens.iter().position(|len| *len < prefix.len()) else { continue };
             lens[at..].rotate_right(1);

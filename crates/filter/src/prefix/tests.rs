@@ -54,7 +54,7 @@ fn delimiters_at_the_ends_and_short_keys() {
 fn ranges_within_a_prefix_and_beyond() {
     use Bound::{Excluded, Included, Unbounded};
     let set = PrefixSet::new([PrefixExtractor::fixed(2)]).unwrap();
-    let asks = |lower: &[u8], upper| PrefixQuery::new(&set, &HASHER, Included(lower), upper).is_some();
+    let asks = |lower: &[u8], upper| PrefixQuery::new(&set, &HASHER, 0, Included(lower), upper).is_some();
     for upper in [Excluded(&b"ac"[..]), Excluded(b"abz"), Included(b"ab"), Included(b"ab\xff\xff")] {
         assert!(asks(b"ab", upper) && asks(b"abc", upper), "{upper:?}");
     }
@@ -64,8 +64,8 @@ fn ranges_within_a_prefix_and_beyond() {
     assert!(!asks(b"a", Excluded(b"b")) && !asks(b"", Excluded(b"b")), "outside the domain");
     assert!(asks(b"a\xff", Excluded(b"b")) && !asks(b"a\xff", Excluded(b"b\0")));
     assert!(asks(b"\xff\xff", Unbounded) && asks(b"\xff\xffa", Excluded(b"\xff\xffb")));
-    assert!(PrefixQuery::new(&set, &HASHER, Unbounded, Excluded(b"ab")).is_none());
-    assert!(PrefixQuery::new(&set, &HASHER, Excluded(b"ab"), Excluded(b"ac")).is_some());
+    assert!(PrefixQuery::new(&set, &HASHER, 0, Unbounded, Excluded(b"ab")).is_none());
+    assert!(PrefixQuery::new(&set, &HASHER, 0, Excluded(b"ab"), Excluded(b"ac")).is_some());
 }
 
 /// Stored filters depend on them.
@@ -118,7 +118,7 @@ proptest! {
     fn each_distinct_prefix_of_sorted_keys_comes_once(set in set(), keys in btree_set(key(), 0..20)) {
         let mut found = Vec::new();
         let mut distinct = DistinctPrefixes::new(&set, HASHER);
-        keys.iter().for_each(|key| distinct.of_next(key, |member| found.push(member)));
+        keys.iter().for_each(|key| distinct.of_next(0, key, |member| found.push(member)));
         let expected: BTreeSet<u64> = keys
             .iter()
             .flat_map(|key| set.iter().filter_map(|e| Some(e.member(HASHER.hash(e.extract(key)?)))))
@@ -133,7 +133,7 @@ proptest! {
         known in set(), asked in set(), key in key(), lower in bound(), upper in bound(),
     ) {
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-        let query = PrefixQuery::new(&asked, &HASHER, lower, upper);
+        let query = PrefixQuery::new(&asked, &HASHER, 0, lower, upper);
         let members: Vec<u64> =
             known.iter().filter_map(|e| Some(e.member(HASHER.hash(e.extract(&key)?)))).collect();
         let is_within = std::ops::RangeBounds::<[u8]>::contains(&(lower, upper), &key[..]);
@@ -147,7 +147,7 @@ proptest! {
         let end = [&prefix[..], &[0xff; 9]].concat();
         let (lower, upper) = (Bound::Included(&prefix[..]), Bound::Excluded(&end[..]));
         let longest = set.iter().filter_map(|e| e.extract(&prefix)).map(<[u8]>::len).max();
-        let query = PrefixQuery::new(&set, &HASHER, lower, upper);
+        let query = PrefixQuery::new(&set, &HASHER, 0, lower, upper);
         let hashes: Vec<u64> = set
             .iter()
             .filter(|e| e.extract(&prefix).map(<[u8]>::len) == longest)

@@ -20,13 +20,13 @@ pub(crate) mod unsorted;
 use self::destination::Placed;
 use self::unnumbered::UnnumberedSegments;
 use crate::engine::backoff::TaskKind;
-use crate::engine::filters::level_sizes::LevelSizes;
+use crate::engine::filters::plans::Coming;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::write::Writer;
 use crate::engine::write::log::{ActiveLog, Log};
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, Seq, check_seq};
+use crate::key::{EntryKind, KeyspaceId, Seq, Space, check_seq, without_head};
 use crate::live::LiveSegment;
 use crate::sync::lock;
 use std::sync::Arc;
@@ -40,11 +40,13 @@ const UNNUMBERED: Seq = 0;
 impl Writer {
     /// All rows become visible at once. `rows` is the caller's code and may use the store, so it runs without
     /// a lock.
+    /// They are rows of `keyspace`, or of the default one.
     pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
+        keyspace: Option<&KeyspaceId>,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
-        self.shared.check_writable()?;
+        self.check_keyspace(keyspace)?;
         let mut rows = rows.peekable();
         if rows.peek().is_none() {
             return Ok(());
@@ -52,14 +54,22 @@ impl Writer {
         self.wait_for_level0()?;
         self.start_writing()?;
         let built = self.build_sorted(&mut rows)?;
-        self.publish_ingested(built)
+        self.publish_ingested(keyspace, built)
+    }
+
+    /// Fails if the store takes no writes, or the keyspace was dropped.
+    fn check_keyspace(&self, keyspace: Option<&KeyspaceId>) -> Result<()> {
+        self.shared.check_writable()?;
+        keyspace.map_or(Ok(()), |id| self.shared.storage.keyspaces.check(id))
     }
 
     /// Numbers the rows and makes the segments visible.
-    fn publish_ingested(&self, built: UnnumberedSegments<'_>) -> Result<()> {
+    fn publish_ingested(&self, keyspace: Option<&KeyspaceId>, built: UnnumberedSegments<'_>) -> Result<()> {
         self.flush()?; // Most of what is in memory, while other writers continue.
         let mut log = lock(&self.log);
         let log = self.sound_log(&mut log)?;
+        // As long as the log is held, it is not dropped.
+        self.check_keyspace(keyspace)?;
         if !log.memtable.is_empty() {
             self.rotate(log)?;
         }
@@ -70,6 +80,9 @@ impl Writer {
         let built = built.number(seq).inspect_err(|e| self.shared.count_shortage(e))?;
         if !is_free {
             self.skip_to(log, seq)?;
+        }
+        if built.segments.iter().any(|segment| Space::head_bytes(&segment.meta.largest) > 0) {
+            self.shared.storage.keyspaces.note_head();
         }
         let bytes = |of: fn(&LiveSegment) -> u64| built.segments.iter().map(of).sum();
         self.shared.storage.metrics.flush_bytes.fetch_add(bytes(|segment| segment.meta.file_bytes), Relaxed);
@@ -129,13 +142,17 @@ impl Writer {
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<UnnumberedSegments<'_>> {
-        let mut sizes = LevelSizes::of(&self.shared.live(), [], &self.shared.storage.prefix_set());
-        sizes.add_entries(LEVEL, 1 << 20); // The number does not matter: all keys are on one level.
-        let plan = self.filters.policy().plan(&sizes);
         let mut built = UnnumberedSegments::new(&self.filters);
         let mut rows = rows.peekable();
-        while rows.peek().is_some() {
-            let mut builder = SegmentBuilder::unnumbered(&self.shared.storage, LEVEL, plan.as_ref())?;
+        let mut plans = None;
+        while let Some(row) = rows.peek() {
+            let first = row.as_ref().ok().and_then(|(key, _)| Space::of(key.as_ref()));
+            let plans = plans.get_or_insert_with(|| {
+                // The number does not matter: all keys are on one level.
+                let coming = [Coming { level: LEVEL, owner: first, entries: 1 << 20 }];
+                Arc::new(self.filters.plans(&self.shared.live(), std::iter::empty(), &coming))
+            });
+            let mut builder = SegmentBuilder::unnumbered(&self.shared.storage, LEVEL, first, plans)?;
             self.fill(&mut builder, &mut rows, built.last_key())?;
             built.push(builder)?;
         }
@@ -155,7 +172,7 @@ impl Writer {
             let (key, value) = row?;
             let key = key.as_ref();
             if let Some(last) = before.take().filter(|last| *last >= key) {
-                return Err(Error::key_out_of_order(key, last));
+                return Err(Error::key_out_of_order(without_head(key), without_head(last)));
             }
             builder.append(key, UNNUMBERED, EntryKind::Put, value.as_ref())?;
         }

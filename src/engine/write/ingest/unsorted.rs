@@ -11,7 +11,7 @@ use crate::engine::storage::Storage;
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::write::Writer;
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, MAX_KEY_BYTES, MAX_VALUE_BYTES, Seq, Value, prefix8};
+use crate::key::{EntryKind, KeyspaceId, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, Seq, Value, prefix8};
 use crate::live::LiveSegment;
 use crate::merge::RunWalk;
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
@@ -28,10 +28,12 @@ impl Writer {
     /// [`ingest`](Writer::ingest) for rows in any order; for rows with the same key, the last one wins.
     pub fn ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
+        keyspace: Option<&KeyspaceId>,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
-        self.shared.check_writable()?;
-        let mut sorter = RowSorter { writer: self, buffer: Buffer::default(), tiers: Vec::new(), runs: 0 };
+        self.check_keyspace(keyspace)?;
+        let mut sorter =
+            RowSorter { writer: self, keyspace, buffer: Buffer::default(), tiers: Vec::new(), runs: 0 };
         for row in rows {
             let (key, value) = row?;
             sorter.push(key.as_ref(), value.as_ref())?;
@@ -63,6 +65,7 @@ fn merge_of<'a>(runs: impl IntoIterator<Item = &'a [LiveSegment]>) -> MergeCurso
 /// Call order: `push* ingest`.
 struct RowSorter<'a> {
     writer: &'a Writer,
+    keyspace: Option<&'a KeyspaceId>,
     buffer: Buffer,
     /// Each run of a tier merges [`RUNS_MAX`] of the tier before.
     tiers: Vec<Vec<Run>>,
@@ -72,8 +75,8 @@ struct RowSorter<'a> {
 
 impl RowSorter<'_> {
     fn push(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        if key.len() > MAX_KEY_BYTES {
-            return Err(Error::KeyTooLarge { len: key.len(), max: MAX_KEY_BYTES });
+        if key.len() > MAX_STORED_KEY_BYTES {
+            return Err(Error::KeyTooLarge { len: key.len(), max: MAX_STORED_KEY_BYTES });
         }
         if value.len() > MAX_VALUE_BYTES {
             return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_BYTES });
@@ -89,12 +92,12 @@ impl RowSorter<'_> {
     fn ingest(mut self) -> Result<()> {
         if self.tiers.is_empty() {
             self.buffer.sort();
-            return self.writer.ingest(&mut self.buffer.iter().map(Ok));
+            return self.writer.ingest(self.keyspace, &mut self.buffer.iter().map(Ok));
         }
         self.spill()?;
         self.buffer = Buffer::default();
         let runs = self.tiers.iter().flatten().map(Vec::as_slice);
-        self.writer.ingest(&mut rows_of(runs))
+        self.writer.ingest(self.keyspace, &mut rows_of(runs))
     }
 
     /// Writes the rows in memory as a run.

@@ -151,7 +151,8 @@ fn is_followed(store: &Store) {
     let follower = options().follow(true).open(&store.path).unwrap();
     store.assert_unchanged(&follower);
     let writer = options().open(&store.path).unwrap();
-    for step in [Db::flush, Db::compact, Db::sync] {
+    let steps: [fn(&Db) -> sidebloom::Result<()>; 3] = [|db| db.flush(), Db::compact, |db| db.sync()];
+    for step in steps {
         writer.put("artist05/album1/new", "1").unwrap();
         writer.delete_prefix("artist05/album2/").unwrap();
         step(&writer).unwrap();

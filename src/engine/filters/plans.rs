@@ -1,0 +1,149 @@
+//! The filters of all segments: those that share the store's policy have one plan, and each keyspace with a
+//! policy of its own has another, for its segments alone.
+
+use super::level_sizes::LevelSizes;
+use super::plan::FilterPlan;
+use crate::engine::keyspaces::registry::Keyspaces;
+use crate::filter::{FilterSpec, PrefixSet};
+use crate::id::FileId;
+use crate::key::Space;
+use crate::live::{LiveSegment, LiveSet};
+use crate::manifest::SegmentMeta;
+use crate::options::FilterPolicy;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Entries that will be in segments of a level.
+pub(crate) struct Coming {
+    pub level: u8,
+    /// Their keyspace; `None` if they are of several.
+    pub owner: Option<Space>,
+    pub entries: u64,
+}
+
+/// Chooses the filter of each segment.
+#[derive(Clone)]
+pub(crate) struct FilterPlans {
+    /// For all segments but those of keyspaces in `own`; `None` without filters.
+    common: Option<FilterPlan>,
+    /// The policies of the keyspaces that have one.
+    own: BTreeMap<Space, FilterPolicy>,
+    /// What their plans depend on. A plan is made when a segment needs it: there may be many keyspaces.
+    live: Arc<LiveSet>,
+    leaving: BTreeSet<FileId>,
+    coming: Vec<(Space, u8, u64)>,
+    prefixes: PrefixSet,
+}
+
+/// Plans are the same if they choose the same filters, as long as no segment comes or goes.
+impl PartialEq for FilterPlans {
+    fn eq(&self, other: &Self) -> bool {
+        self.common == other.common && self.own == other.own
+    }
+}
+
+impl FilterPlans {
+    /// The plans for a live set without the segments in `leaving`, and with what is coming. `policy` is the
+    /// store's; filters have the prefixes of `prefixes`.
+    pub fn new<'a>(
+        keyspaces: &Keyspaces,
+        live: &'a Arc<LiveSet>,
+        policy: FilterPolicy,
+        prefixes: PrefixSet,
+        leaving: impl Iterator<Item = &'a LiveSegment> + Clone,
+        coming: &[Coming],
+    ) -> Self {
+        let own: BTreeMap<Space, FilterPolicy> = if policy.is_on() {
+            let own = keyspaces.with_own_policy().into_iter();
+            own.filter_map(|(space, options)| Some((space, options.filter_policy?))).collect()
+        } else {
+            BTreeMap::new()
+        };
+        let mut plans = FilterPlans {
+            common: None,
+            own,
+            live: Arc::clone(live),
+            leaving: BTreeSet::new(),
+            coming: Vec::new(),
+            prefixes,
+        };
+        let (of_own, common): (Vec<&Coming>, Vec<&Coming>) = coming
+            .iter()
+            .partition(|coming| coming.owner.is_some_and(|owner| plans.own.contains_key(&owner)));
+        let mut sizes = if plans.own.is_empty() {
+            LevelSizes::of(live, leaving, &prefixes)
+        } else {
+            plans.leaving = leaving.clone().map(|s| s.meta.id).collect();
+            let own = plans.own.keys().flat_map(|space| segments_of(live, *space));
+            let others =
+                leaving.filter(|s| s.meta.owner().is_none_or(|owner| !plans.own.contains_key(&owner)));
+            LevelSizes::of(live, others.chain(own), &prefixes)
+        };
+        common.iter().for_each(|coming| sizes.add_entries(coming.level, coming.entries));
+        plans.common = policy.plan(&sizes);
+        plans.coming =
+            of_own.iter().filter_map(|coming| Some((coming.owner?, coming.level, coming.entries))).collect();
+        plans
+    }
+
+    /// Whether any segment gets a filter.
+    pub fn are_on(&self) -> bool {
+        self.common.is_some()
+    }
+
+    /// The filter of a segment; `None` if it gets none.
+    pub fn filter_for(&self, meta: &SegmentMeta) -> Option<FilterSpec> {
+        self.with_plan(meta, |plan| plan.filter_for(meta))
+    }
+
+    /// Whether a segment's filter is the one that is chosen for it.
+    pub fn suits(&self, segment: &LiveSegment) -> bool {
+        self.with_plan(&segment.meta, |plan| plan.suits(segment)).unwrap_or(true)
+    }
+
+    /// Segments whose filters should be replaced, the worst of each plan first: see [`FilterPlan::worst`].
+    pub fn worst(&self, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
+        let is_own = |s: &LiveSegment| s.meta.owner().is_some_and(|owner| self.own.contains_key(&owner));
+        let common = self.common.as_ref();
+        let mut worst = common.map_or_else(Vec::new, |plan| {
+            plan.worst(&self.live, |s| self.own.is_empty() || !is_own(s), &may_change)
+        });
+        for space in self.own.keys() {
+            if let Some(plan) = self.own_plan(*space) {
+                let is_of_it = |s: &LiveSegment| s.meta.owner() == Some(*space);
+                worst.extend(plan.worst(&self.live, is_of_it, &may_change));
+            }
+        }
+        worst
+    }
+
+    fn with_plan<T>(&self, meta: &SegmentMeta, with: impl FnOnce(&FilterPlan) -> T) -> Option<T> {
+        let owner = if self.own.is_empty() { None } else { meta.owner() };
+        match owner.filter(|owner| self.own.contains_key(owner)) {
+            Some(space) => self.own_plan(space).as_ref().map(with),
+            None => self.common.as_ref().map(with),
+        }
+    }
+
+    /// The plan of a keyspace with a policy of its own.
+    fn own_plan(&self, space: Space) -> Option<FilterPlan> {
+        let stays = |s: &&LiveSegment| !self.leaving.contains(&s.meta.id);
+        let segments = segments_of(&self.live, space).filter(stays);
+        let mut sizes = LevelSizes::of_segments(segments, &self.prefixes);
+        let coming = self.coming.iter().filter(|(owner, ..)| *owner == space);
+        coming.for_each(|(_, level, entries)| sizes.add_entries(*level, *entries));
+        self.own.get(&space)?.plan(&sizes)
+    }
+}
+
+/// The segments of a keyspace, without those that it shares.
+pub(crate) fn segments_of(live: &LiveSet, space: Space) -> impl Iterator<Item = &LiveSegment> {
+    let (first, end) = space.bounds();
+    let [level0, sorted @ ..] = live.levels();
+    let sorted = sorted.iter().flat_map(move |level| {
+        let segments = level.segments();
+        segments.range(segments.overlapping(&first, &end))
+    });
+    let is_of_it = move |s: &&LiveSegment| s.meta.owner() == Some(space);
+    level0.segments().iter().chain(sorted).chain(live.quarantined()).filter(is_of_it)
+}

@@ -1,0 +1,110 @@
+//! Creates, opens, lists, changes and drops keyspaces.
+
+use super::catalog::{CatalogRow, CatalogState, check_name, name_key, state_key};
+use super::read_catalog::Catalog;
+use crate::engine::Engine;
+use crate::error::{Error, Result};
+use crate::key::KeyspaceId;
+use crate::options::{Durability, KeyspaceOptions};
+use crate::ranges::DeletedRange;
+use crate::sync::lock;
+use crate::wal::Batch;
+use std::sync::Arc;
+
+impl Engine {
+    /// The keyspace of this name, as it is now.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`]; the errors of reading.
+    pub fn open_keyspace(&self, name: &str) -> Result<Arc<KeyspaceId>> {
+        let catalog = Catalog::new(&self.shared);
+        let row = catalog.row(name)?.ok_or_else(|| Error::UnknownKeyspace { name: name.to_owned() })?;
+        let keyspaces = &self.shared.storage.keyspaces;
+        Ok(match keyspaces.get(row.number) {
+            Some(id) => id,
+            None => keyspaces.add(name, row, 0),
+        })
+    }
+
+    /// Creates a keyspace.
+    ///
+    /// # Errors
+    /// [`Error::InvalidKeyspaceName`], [`Error::KeyspaceExists`]; the errors of writing, and of its options.
+    pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Arc<KeyspaceId>> {
+        check_name(name)?;
+        options.validate()?;
+        let keyspaces = &self.shared.storage.keyspaces;
+        let _changing = lock(&keyspaces.changing);
+        let catalog = Catalog::new(&self.shared);
+        if catalog.row(name)?.is_some() {
+            return Err(Error::KeyspaceExists { name: name.to_owned() });
+        }
+        let row = CatalogRow { number: catalog.state()?.next, options };
+        let next = row
+            .number
+            .checked_add(1)
+            .ok_or(Error::NumbersExhausted { seq: u64::from(row.number), max: u64::from(u32::MAX) })?;
+        let mut batch = Batch::new();
+        batch.put_stored(&name_key(name), &row.encode());
+        let version = self.change_catalog(batch, Some(next), Durability::Os)?;
+        Ok(keyspaces.add(name, row, version))
+    }
+
+    /// Gives a keyspace other options.
+    ///
+    /// # Errors
+    /// [`Error::KeyspaceDropped`], [`Error::ForeignKeyspace`]; the errors of writing, and of the options.
+    pub fn set_keyspace_options(&self, id: &KeyspaceId, options: KeyspaceOptions) -> Result<()> {
+        options.validate()?;
+        let keyspaces = &self.shared.storage.keyspaces;
+        let _changing = lock(&keyspaces.changing);
+        keyspaces.check(id)?;
+        let Some(number) = id.space.number() else { return Ok(()) };
+        let row = CatalogRow { number, options };
+        let mut batch = Batch::new();
+        batch.put_stored(&name_key(&id.name), &row.encode());
+        let version = self.change_catalog(batch, None, Durability::Os)?;
+        keyspaces.add(&id.name, row, version);
+        Ok(())
+    }
+
+    /// Drops a keyspace with all its rows, and removes the segments that have no others, unread.
+    ///
+    /// # Errors
+    /// [`Error::UnknownKeyspace`]; the errors of writing.
+    pub fn drop_keyspace(&self, name: &str) -> Result<()> {
+        let keyspaces = &self.shared.storage.keyspaces;
+        let changing = lock(&keyspaces.changing);
+        let id = self.open_keyspace(name)?;
+        let (start, end) = id.space.bounds();
+        let mut batch = Batch::new();
+        batch.delete_stored(&name_key(name));
+        batch.push_range(&DeletedRange { start: start.clone(), end: Some(end.clone()) });
+        // From now on, whoever holds the log refuses batches that name it.
+        id.set_dropped();
+        let changed = self.change_catalog(batch, None, Durability::Sync);
+        let version = changed.inspect_err(|_| id.set_kept())?;
+        if let Some(number) = id.space.number() {
+            keyspaces.remove(number, version);
+        }
+        drop(changing);
+        self.compactor.drop_within(&start, &end)
+    }
+
+    /// Writes a change of the catalog, unless another one has come first. Returns its new version.
+    fn change_catalog(&self, mut batch: Batch, next: Option<u32>, durability: Durability) -> Result<u64> {
+        let before = Catalog::new(&self.shared).state()?;
+        let after = CatalogState { next: next.unwrap_or(before.next), version: before.version + 1 };
+        batch.put_stored(&state_key(), &after.encode());
+        self.writer.write(batch, durability.max(self.shared.storage.options.durability))?;
+        Ok(after.version)
+    }
+
+    /// The names of all keyspaces but the default one, in order.
+    ///
+    /// # Errors
+    /// The errors of reading.
+    pub fn keyspace_names(&self) -> Result<Vec<String>> {
+        Ok(Catalog::new(&self.shared).rows()?.into_iter().map(|(name, _)| name).collect())
+    }
+}

@@ -1,0 +1,17 @@
+//! Whose keys a memtable has.
+
+use super::Memtable;
+use crate::key::{HEADS_START, Space};
+
+impl Memtable {
+    /// The keyspace of all its entries; `None` if there are several, or no entries.
+    pub fn owner(&self) -> Option<Space> {
+        let space = Space::of(self.map.front()?.key().key())?;
+        space.contains(self.map.back()?.key().key()).then_some(space)
+    }
+
+    /// Whether a stored key has a head.
+    pub fn has_heads(&self) -> bool {
+        self.map.back().is_some_and(|last| last.key().key() >= HEADS_START)
+    }
+}

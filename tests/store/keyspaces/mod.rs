@@ -1,0 +1,5 @@
+//! Keyspaces: several sets of keys in one store.
+
+mod basics;
+mod dropped;
+mod options;

@@ -1,0 +1,171 @@
+//! The options of keyspaces: stored, changed, and applied to their segments.
+
+use crate::support::{eventually, fast_dir, files_with, tiny};
+use sidebloom::{Compression, Db, Error, FilterPolicy, Keyspace, KeyspaceOptions, PrefixExtractor};
+
+fn fill(keyspace: &Keyspace, rows: u32) {
+    (0..rows).for_each(|i| keyspace.put(format!("key{i:06}"), [b'x'; 100]).unwrap());
+}
+
+fn filters(db: &Db) -> usize {
+    db.stats().levels.iter().map(|level| level.filters).sum()
+}
+
+#[test]
+fn each_keyspace_gets_the_filters_that_it_asks_for() {
+    let dir = fast_dir();
+    let db = tiny().open(dir.path()).unwrap();
+    let off = db.create_keyspace("off", KeyspaceOptions::new().filter_policy(FilterPolicy::OFF)).unwrap();
+    let wide = KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(15.0));
+    let wide = db.create_keyspace("wide", wide).unwrap();
+    for keyspace in [&off, &wide] {
+        fill(keyspace, 3000);
+    }
+    db.compact().unwrap();
+    let bits = |db: &Db| {
+        let levels = db.stats().levels;
+        let sum = |of: fn(&sidebloom::LevelStats) -> u64| levels.iter().map(of).sum::<u64>() as f64;
+        8.0 * sum(|level| level.filter_bytes) / sum(|level| level.keys)
+    };
+    let segments: usize = db.stats().levels.iter().map(|level| level.segments).sum();
+    assert!(filters(&db) > segments / 3 && filters(&db) < segments * 2 / 3, "{} of {segments}", filters(&db));
+    let on_disk = files_with(dir.path(), ".filter").len();
+    assert_eq!(on_disk, filters(&db));
+    // Missing keys: those of the keyspace without filters cost reads.
+    let reads = |keyspace: &Keyspace| {
+        let before = db.stats();
+        (0..1000).for_each(|i| assert!(keyspace.get(format!("key{i:06}?")).unwrap().is_none()));
+        let after = db.stats();
+        let blocks = |of: &sidebloom::Stats| of.block_reads + of.block_cache_hits;
+        (after.filter_negatives - before.filter_negatives, blocks(&after) - blocks(&before))
+    };
+    let (denied, blocks) = reads(&off);
+    assert!(denied < 100 && blocks > 900, "{denied} denied, {blocks} blocks");
+    let (denied, blocks) = reads(&wide);
+    assert!(denied > 900 && blocks < 10, "{denied} denied, {blocks} blocks");
+    // Reopened, neither is a missing filter reported, nor rebuilt.
+    let before = bits(&db);
+    drop((off, wide, db));
+    let db = tiny().open(dir.path()).unwrap();
+    db.warm().unwrap();
+    eventually("the filters are verified", || filters(&db) == on_disk);
+    assert_eq!(db.stats().filters_unavailable, 0);
+    assert_eq!(bits(&db), before);
+    let off = db.keyspace("off").unwrap();
+    assert_eq!(off.options().own_filter_policy(), Some(FilterPolicy::OFF));
+    // Changed, and changed back.
+    off.set_options(KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(8.0))).unwrap();
+    let report = off.rebuild_filters().unwrap();
+    assert!(report.segments > 0 && report.keys >= 2900, "{report:?}");
+    assert!(filters(&db) > on_disk * 3 / 2);
+    let (denied, _) = reads_of(&db, &off);
+    assert!(denied > 900, "{denied}");
+    off.set_options(KeyspaceOptions::new().filter_policy(FilterPolicy::OFF)).unwrap();
+    off.rebuild_filters().unwrap();
+    assert_eq!((filters(&db), files_with(dir.path(), ".filter").len()), (on_disk, on_disk));
+    assert!(db.verify().unwrap().is_ok());
+}
+
+fn reads_of(db: &Db, keyspace: &Keyspace) -> (u64, u64) {
+    let before = db.stats();
+    (0..1000).for_each(|i| assert!(keyspace.get(format!("key{i:06}?")).unwrap().is_none()));
+    let after = db.stats();
+    (after.filter_negatives - before.filter_negatives, after.block_reads - before.block_reads)
+}
+
+#[test]
+fn prefixes_are_those_of_the_keyspaces_own_keys() {
+    let dir = fast_dir();
+    let store = || tiny().prefixes([PrefixExtractor::fixed(4)]);
+    let db = store().open(dir.path()).unwrap();
+    let own = KeyspaceOptions::new().prefixes([PrefixExtractor::delimited(b'/', 1)]);
+    let rows = db.create_keyspace("rows", own).unwrap();
+    let inherits = db.create_keyspace("inherits", KeyspaceOptions::new()).unwrap();
+    for i in 0..2000 {
+        rows.put(format!("row{i}/column"), [b'x'; 50]).unwrap();
+        inherits.put(format!("{i:04}key"), [b'x'; 50]).unwrap();
+        db.put(format!("{i:04}key"), [b'x'; 50]).unwrap();
+        db.put([b"\xff".as_slice(), format!("{i:04}key").as_bytes()].concat(), [b'x'; 50]).unwrap();
+    }
+    let check = |db: &Db, rows: &Keyspace, inherits: &Keyspace| {
+        for i in (0..2000).step_by(37) {
+            assert_eq!(rows.prefix(format!("row{i}/")).count().unwrap(), 1);
+            assert_eq!(inherits.prefix(format!("{i:04}")).count().unwrap(), 1);
+            assert_eq!(db.prefix(format!("{i:04}")).count().unwrap(), 1);
+            assert_eq!(
+                db.prefix([b"\xff".as_slice(), &format!("{i:04}").as_bytes()[..3]].concat()).count().unwrap(),
+                10
+            );
+        }
+        let before = db.stats().prefix_negatives;
+        for i in 0..500 {
+            assert_eq!(rows.prefix(format!("row{i}x/")).count().unwrap(), 0);
+        }
+        let of_rows = db.stats().prefix_negatives - before;
+        for i in 0..500 {
+            assert_eq!(inherits.prefix(format!("{:04}", i + 3000)).count().unwrap(), 0);
+            assert_eq!(inherits.prefix(format!("0{i:02}x")).count().unwrap(), 0);
+        }
+        (of_rows, db.stats().prefix_negatives - before - of_rows)
+    };
+    check(&db, &rows, &inherits);
+    db.compact().unwrap();
+    let (of_rows, inherited) = check(&db, &rows, &inherits);
+    assert!(of_rows > 400 && inherited > 90, "{of_rows} and {inherited} denied");
+    assert!(db.verify().unwrap().is_ok());
+}
+
+#[test]
+fn compression_and_blocks_are_those_of_the_keyspace() {
+    let dir = fast_dir();
+    let db = tiny().compression(Compression::None).open(dir.path()).unwrap();
+    let lz4 = KeyspaceOptions::new().compression(Compression::Lz4).block_bytes(65536);
+    let small = db.create_keyspace("small", lz4.clone()).unwrap();
+    let plain = db.create_keyspace("plain", KeyspaceOptions::new()).unwrap();
+    let bytes = |keyspace: &Keyspace| {
+        let before: u64 = db.stats().levels.iter().map(|level| level.data_bytes).sum();
+        fill(keyspace, 2000);
+        db.compact().unwrap();
+        db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>() - before
+    };
+    let (plain, small) = (bytes(&plain), bytes(&small));
+    assert!(small * 3 < plain, "{small} of {plain}");
+    drop(db);
+}
+
+#[test]
+fn options_out_of_range_are_refused_and_change_nothing() {
+    let dir = fast_dir();
+    let db = tiny().open(dir.path()).unwrap();
+    let bad = KeyspaceOptions::new().block_bytes(1);
+    assert!(matches!(db.create_keyspace("bad", bad.clone()), Err(Error::InvalidArgument(_))));
+    assert!(db.keyspaces().unwrap().is_empty());
+    let good = KeyspaceOptions::new().block_bytes(1024);
+    let keyspace = db.create_keyspace("good", good.clone()).unwrap();
+    assert!(matches!(keyspace.set_options(bad), Err(Error::InvalidArgument(_))));
+    assert!(keyspace.options() == good);
+    assert!(matches!(db.set_options(good), Err(Error::InvalidArgument(_))));
+}
+
+#[test]
+fn thousands_of_small_keyspaces_share_segments() {
+    let dir = fast_dir();
+    let db = Db::open(dir.path()).unwrap();
+    let keyspaces: Vec<_> = (0..2000)
+        .map(|i| db.create_keyspace(&format!("tenant {i}"), KeyspaceOptions::new()).unwrap())
+        .collect();
+    for (i, keyspace) in keyspaces.iter().enumerate() {
+        (0..10).for_each(|row| keyspace.put(format!("row {row}"), format!("{i}")).unwrap());
+    }
+    db.compact().unwrap();
+    let files = files_with(dir.path(), "").len();
+    assert!(files < 20, "{files} files");
+    drop((keyspaces, db));
+    let db = Db::open(dir.path()).unwrap();
+    for (i, name) in db.keyspaces().unwrap().iter().enumerate().step_by(111) {
+        let keyspace = db.keyspace(name).unwrap();
+        assert_eq!(keyspace.iter().count().unwrap(), 10, "{i}");
+        assert_eq!(*keyspace.get("row 3").unwrap().unwrap(), *name["tenant ".len()..].as_bytes());
+        assert!(keyspace.get("row 30").unwrap().is_none());
+    }
+}
