@@ -1,4 +1,5 @@
-//! Writes that depend on what the store has: [`Keyspace::insert_new`], [`Keyspace::compare_and_set`] and [`Keyspace::update`].
+//! Writes that depend on what the store has: [`Keyspace::insert_new`], [`Keyspace::compare_and_set`] and
+//! [`Keyspace::update`].
 //!
 //! Each reads first, without a lock. The write is then committed only if nothing that was read may have
 //! changed since; otherwise it starts again. So of writers that race for a key, one always succeeds.

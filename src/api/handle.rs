@@ -16,8 +16,9 @@ use std::sync::Arc;
 ///
 /// # Forks
 /// A forked process has a copy of the handle, but none of the store's threads, and shares its locks. There:
-/// - [`get`](Keyspace::get), [`range`](Keyspace::range) and the other reads see the store as it was at the fork. They
-///   use no cache. If the parent has removed a file since, they fail with [`Error::Io`](crate::Error::Io).
+/// - [`get`](Keyspace::get), [`range`](Keyspace::range) and the other reads see the store as it was at the
+///   fork. They use no cache. If the parent has removed a file since, they fail with
+///   [`Error::Io`](crate::Error::Io).
 /// - Everything else returns [`Error::Forked`](crate::Error::Forked) and changes nothing.
 /// - Dropping handles, snapshots and iterators waits for nothing, and unlocks or removes nothing. The child
 ///   can open the store once it has dropped all its handles and the parent has closed it or exited.
@@ -46,12 +47,13 @@ impl Db {
         Db { default: Keyspace { store: Arc::new(store), space: Space::DEFAULT, id: None } }
     }
 
-    /// Closes the store if this is its last handle (those of keyspaces count), like a drop, and reports whether everything is durable.
+    /// Closes the store if this is its last handle (those of keyspaces count), like a drop, and reports
+    /// whether everything is durable.
     ///
     /// # Errors
     /// [`Error::Poisoned`](crate::Error::Poisoned) if an earlier write or a background thread has failed; the
-    /// errors of [`flush`](Keyspace::flush). [`Error::Forked`](crate::Error::Forked) in a forked process, where
-    /// it closes only that process's copy.
+    /// errors of [`flush`](Keyspace::flush). [`Error::Forked`](crate::Error::Forked) in a forked process,
+    /// where it closes only that process's copy.
     pub fn close(self) -> Result<()> {
         let is_own = self.own().map(drop);
         Arc::into_inner(self.default.store).map_or(is_own, |mut store| store.close())

@@ -1,32 +1,39 @@
 //! The keys of one keyspace in a transaction.
 
-use super::transaction::Transaction;
 use super::transaction_walks::{TransactionCursor, TransactionRange};
 use crate::bounds::{KeyBounds, KeyRange};
+use crate::engine::read::Reader;
 use crate::engine::transaction::Work;
 use crate::engine::transaction::own_writes::OwnWrites;
 use crate::error::Result;
 use crate::key::{KeyspaceId, Space, StoredKeys, Value, prefix_end};
 use crate::ranges::DeletedRange;
-use crate::sync::lock;
+use crate::sync::{Mutex, lock};
 use crate::wal::check_lengths;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// What a [`Transaction`] reads and writes in one keyspace. See [`Transaction::keyspace`].
+/// The part of a transaction that reads and writes.
+pub(super) struct TransactionCore {
+    pub reader: Reader,
+    pub work: Mutex<Work>,
+}
+
+/// What a [`Transaction`](crate::Transaction) reads and writes in one keyspace. See
+/// [`Transaction::keyspace`](crate::Transaction::keyspace).
 pub struct KeyspaceTransaction<'t> {
-    tx: &'t Transaction,
+    tx: &'t TransactionCore,
     space: Space,
     /// `None` for the default keyspace.
     id: Option<Arc<KeyspaceId>>,
 }
 
 impl<'t> KeyspaceTransaction<'t> {
-    pub(super) fn new(tx: &'t Transaction, space: Space, id: Option<Arc<KeyspaceId>>) -> Self {
+    pub(super) fn new(tx: &'t TransactionCore, space: Space, id: Option<Arc<KeyspaceId>>) -> Self {
         KeyspaceTransaction { tx, space, id }
     }
 
-    /// [`Transaction::get`].
+    /// [`Transaction::get`](crate::Transaction::get).
     ///
     /// # Errors
     /// Its errors.
@@ -34,7 +41,7 @@ impl<'t> KeyspaceTransaction<'t> {
         self.space.with_stored(key.as_ref(), |stored| lock(&self.tx.work).get(&self.tx.reader, stored))
     }
 
-    /// [`Transaction::contains_key`].
+    /// [`Transaction::contains_key`](crate::Transaction::contains_key).
     ///
     /// # Errors
     /// Its errors.
@@ -42,7 +49,7 @@ impl<'t> KeyspaceTransaction<'t> {
         Ok(self.get(key)?.is_some())
     }
 
-    /// [`Transaction::multi_get`].
+    /// [`Transaction::multi_get`](crate::Transaction::multi_get).
     ///
     /// # Errors
     /// Its errors.
@@ -51,24 +58,24 @@ impl<'t> KeyspaceTransaction<'t> {
         lock(&self.tx.work).multi_get(&self.tx.reader, &stored.keys())
     }
 
-    /// [`Transaction::range`].
+    /// [`Transaction::range`](crate::Transaction::range).
     pub fn range(&self, range: impl KeyBounds) -> TransactionRange<'t> {
         self.range_of(range.into_bounds())
     }
 
-    /// [`Transaction::prefix`].
+    /// [`Transaction::prefix`](crate::Transaction::prefix).
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> TransactionRange<'t> {
         let prefix = prefix.as_ref();
         let end = prefix_end(prefix).map_or(Bound::Unbounded, Bound::Excluded);
         self.range_of((Bound::Included(prefix.to_vec()), end))
     }
 
-    /// [`Transaction::cursor`].
+    /// [`Transaction::cursor`](crate::Transaction::cursor).
     pub fn cursor(&self) -> TransactionCursor<'t> {
         TransactionCursor::new(&self.tx.reader, &self.tx.work, self.space)
     }
 
-    /// [`Transaction::put`].
+    /// [`Transaction::put`](crate::Transaction::put).
     ///
     /// # Errors
     /// Its errors.
@@ -78,7 +85,7 @@ impl<'t> KeyspaceTransaction<'t> {
         self.space.with_stored(key, |stored| self.write(|own| own.put(stored, value)))
     }
 
-    /// [`Transaction::delete`].
+    /// [`Transaction::delete`](crate::Transaction::delete).
     ///
     /// # Errors
     /// Its errors.
@@ -88,7 +95,7 @@ impl<'t> KeyspaceTransaction<'t> {
         self.space.with_stored(key, |stored| self.write(|own| own.delete(stored)))
     }
 
-    /// [`Transaction::delete_range`].
+    /// [`Transaction::delete_range`](crate::Transaction::delete_range).
     ///
     /// # Errors
     /// Its errors.
@@ -101,7 +108,7 @@ impl<'t> KeyspaceTransaction<'t> {
         }
     }
 
-    /// [`Transaction::delete_prefix`].
+    /// [`Transaction::delete_prefix`](crate::Transaction::delete_prefix).
     ///
     /// # Errors
     /// Its errors.
@@ -110,7 +117,7 @@ impl<'t> KeyspaceTransaction<'t> {
         self.write(|own| own.delete_range(&range.stored(self.space)))
     }
 
-    /// [`Transaction::insert_new`].
+    /// [`Transaction::insert_new`](crate::Transaction::insert_new).
     ///
     /// # Errors
     /// Its errors.

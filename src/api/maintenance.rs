@@ -66,8 +66,8 @@ impl Db {
     /// few segments. Tombstones stay where a quarantined segment has keys.
     ///
     /// # Errors
-    /// The errors of [`sync`](Keyspace::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment is
-    /// damaged: it goes to quarantine, and the next call skips it.
+    /// The errors of [`sync`](Keyspace::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment
+    /// is damaged: it goes to quarantine, and the next call skips it.
     pub fn compact(&self) -> Result<()> {
         self.own()?.compact_range((Bound::Unbounded, Bound::Unbounded))
     }
@@ -81,9 +81,9 @@ impl Db {
     }
 
     /// Gives every segment the filter that `policy` asks for, and uses the policy for new segments from now
-    /// on. Keyspaces with a [policy of their own](crate::KeyspaceOptions::filter_policy) keep that. The store stays usable. Segments are read, not written. Filters that already match are kept, so a
-    /// new call continues an interrupted rebuild. Quarantined segments are skipped
-    /// ([`RebuildReport::quarantined`]).
+    /// on. Keyspaces with a [policy of their own](crate::KeyspaceOptions::filter_policy) keep that. The store
+    /// stays usable. Segments are read, not written. Filters that already match are kept, so a new call
+    /// continues an interrupted rebuild. Quarantined segments are skipped ([`RebuildReport::quarantined`]).
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a policy out of range or without

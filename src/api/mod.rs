@@ -1,11 +1,12 @@
 //! The public API: [`Db`] and the types that its methods return.
 
-mod batch;
+mod across_keyspaces;
 #[cfg(feature = "bench-support")]
 mod bench_support;
 mod conditional;
 mod cursor;
 mod handle;
+mod keys;
 mod keyspace;
 mod keyspace_transaction;
 mod maintenance;
@@ -22,9 +23,10 @@ pub use bench_support::SegmentFilter;
 pub use conditional::CompareAndSet;
 pub use cursor::Cursor;
 pub use handle::Db;
+pub use keys::Keys;
 pub use keyspace::Keyspace;
 pub use keyspace_transaction::KeyspaceTransaction;
-pub use range::{Keys, Range};
+pub use range::Range;
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};
 pub use transaction::{Savepoint, Transacted, Transaction};

@@ -1,7 +1,6 @@
 //! Snapshots: reads as of one moment.
 
 use super::cursor::Cursor;
-use super::keyspace::Keyspace;
 use super::range::Range;
 use crate::bounds::{KeyBounds, KeyRange};
 use crate::engine::read::Reader;
@@ -35,20 +34,20 @@ impl Snapshot {
         Snapshot { reader, view, seq, space, have_heads, failure }
     }
 
-    /// The same moment of another keyspace of the store, even if that was dropped since. A keyspace that was
-    /// created later is empty.
-    ///
-    /// # Errors
-    /// [`Error::ForeignKeyspace`] if it is one of another store.
-    pub fn keyspace(&self, keyspace: &Keyspace) -> Result<Snapshot> {
-        keyspace.check_store(self.reader.storage().keyspaces.store)?;
-        Ok(Snapshot { space: keyspace.space, failure: None, ..self.clone() })
+    /// The number of the open store.
+    pub(super) fn store(&self) -> u64 {
+        self.reader.storage().keyspaces.store
+    }
+
+    /// The same moment of another keyspace.
+    pub(super) fn of_space(&self, space: Space) -> Snapshot {
+        Snapshot { space, failure: None, ..self.clone() }
     }
 
     /// The value of `key` at the moment of the snapshot.
     ///
     /// # Errors
-    /// The errors of [`Keyspace::get`].
+    /// The errors of [`Keyspace::get`](crate::Keyspace::get).
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
         match &self.failure {
             Some(error) => Err(error.clone()),
@@ -62,7 +61,7 @@ impl Snapshot {
     /// Whether `key` had a value at the moment of the snapshot.
     ///
     /// # Errors
-    /// The errors of [`Keyspace::get`].
+    /// The errors of [`Keyspace::get`](crate::Keyspace::get).
     pub fn contains_key(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.get(key)?.is_some())
     }

@@ -1,11 +1,10 @@
 //! [`Transaction`]: reads and writes that agree.
 
 use super::keyspace::Keyspace;
-use super::keyspace_transaction::KeyspaceTransaction;
+use super::keyspace_transaction::{KeyspaceTransaction, TransactionCore};
 use super::transaction_walks::{TransactionCursor, TransactionRange};
 use crate::bounds::KeyBounds;
 use crate::engine::Engine;
-use crate::engine::read::Reader;
 use crate::engine::transaction::Work;
 use crate::error::{Error, Result};
 use crate::key::{Space, Value};
@@ -48,12 +47,11 @@ static SAVEPOINTS: AtomicU64 = AtomicU64::new(0);
 /// ```
 ///
 /// No lock is held between its calls, so a long transaction stops nobody. It keeps what a
-/// [`Snapshot`](crate::Snapshot) keeps, and does not keep the store open: once the last [`Db`](crate::Db) is dropped,
-/// its commit fails with [`Error::Closing`].
+/// [`Snapshot`](crate::Snapshot) keeps, and does not keep the store open: once the last [`Db`](crate::Db) is
+/// dropped, its commit fails with [`Error::Closing`].
 pub struct Transaction {
     engine: Arc<Engine>,
-    pub(super) reader: Reader,
-    pub(super) work: Mutex<Work>,
+    core: TransactionCore,
 }
 
 /// A point in a transaction to which its writes can be rolled back.
@@ -79,7 +77,7 @@ impl Keyspace {
     pub fn transaction_with(&self, isolation: Isolation) -> Transaction {
         let reader = self.reader().clone();
         let work = Mutex::new(Work::new(&reader, isolation));
-        Transaction { engine: self.shared_engine(), reader, work }
+        Transaction { engine: self.shared_engine(), core: TransactionCore { reader, work } }
     }
 
     /// Runs `work` in a transaction and commits it, again and again while it has a conflict, up to 1,000
@@ -123,13 +121,13 @@ impl Transaction {
     /// # Errors
     /// [`Error::ForeignKeyspace`], [`Error::KeyspaceDropped`].
     pub fn keyspace(&self, keyspace: &Keyspace) -> Result<KeyspaceTransaction<'_>> {
-        keyspace.check_store(self.reader.storage().keyspaces.store)?;
+        keyspace.check_store(self.core.reader.storage().keyspaces.store)?;
         keyspace.check()?;
-        Ok(KeyspaceTransaction::new(self, keyspace.space, keyspace.id.clone()))
+        Ok(KeyspaceTransaction::new(&self.core, keyspace.space, keyspace.id.clone()))
     }
 
     fn default_keyspace(&self) -> KeyspaceTransaction<'_> {
-        KeyspaceTransaction::new(self, Space::DEFAULT, None)
+        KeyspaceTransaction::new(&self.core, Space::DEFAULT, None)
     }
 
     /// The value of `key`.
@@ -219,7 +217,7 @@ impl Transaction {
     /// A point to [roll back](Self::roll_back_to) to.
     pub fn savepoint(&self) -> Savepoint {
         let number = SAVEPOINTS.fetch_add(1, Relaxed);
-        lock(&self.work).own.set_savepoint(number);
+        lock(&self.core.work).own.set_savepoint(number);
         Savepoint(number)
     }
 
@@ -229,7 +227,7 @@ impl Transaction {
     /// # Errors
     /// [`Error::UnknownSavepoint`] if it is of another transaction, or was itself rolled back.
     pub fn roll_back_to(&self, savepoint: Savepoint) -> Result<()> {
-        lock(&self.work).own.roll_back_to(savepoint.0)
+        lock(&self.core.work).own.roll_back_to(savepoint.0)
     }
 
     /// Applies all writes atomically: all of them or nothing, even after a crash. Without writes, it always
@@ -237,10 +235,10 @@ impl Transaction {
     ///
     /// # Errors
     /// [`Error::Conflict`] if others have changed what was read; [`Error::Closing`] if it has writes and the
-    /// store was closed; the errors of [`Keyspace::write`] and of [`Keyspace::get`]. On error, nothing of it is visible.
-    /// As for every write, it may appear when the store is reopened after a failed sync.
+    /// store was closed; the errors of [`Keyspace::write`] and of [`Keyspace::get`]. On error, nothing of it
+    /// is visible. As for every write, it may appear when the store is reopened after a failed sync.
     pub fn commit(self) -> Result<()> {
-        let durability = self.reader.storage().options.durability;
+        let durability = self.core.reader.storage().options.durability;
         self.commit_with(durability)
     }
 
@@ -249,8 +247,8 @@ impl Transaction {
     /// # Errors
     /// The errors of [`commit`](Self::commit).
     pub fn commit_with(self, durability: Durability) -> Result<()> {
-        let work = self.work.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-        work.commit(&self.reader, &self.engine.writer, durability)
+        let work = self.core.work.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
+        work.commit(&self.core.reader, &self.engine.writer, durability)
     }
 
     /// Forgets all writes, as dropping it does.

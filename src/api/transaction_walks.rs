@@ -172,7 +172,8 @@ impl Drop for TransactionRange<'_> {
 pub struct TransactionCursor<'t> {
     cursor: Cursor,
     space: Space,
-    /// The stored keys between which it has moved since the last seek. `None` if that has failed: it is at no row.
+    /// The stored keys between which it has moved since the last seek. `None` if that has failed: it is at no
+    /// row.
     walked: Option<KeyRange>,
     walk: Walk<'t>,
 }

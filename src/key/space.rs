@@ -1,6 +1,7 @@
 //! Where the keys of a keyspace lie among all keys of the store.
 //!
-//! The store orders one sequence of *stored keys*. A stored key is a key of a keyspace with a *head* in front:
+//! The store orders one sequence of *stored keys*. A stored key is a key of a keyspace with a *head* in
+//! front:
 //!
 //! ```text
 //! head      keyspace

@@ -1,6 +1,5 @@
 //! The settings of a keyspace.
 
-use super::stored_keyspace_options::encode;
 use super::{FilterPolicy, check_block_bytes, check_compression};
 use crate::error::Result;
 use crate::filter::{PrefixExtractor, PrefixSet};
@@ -17,12 +16,10 @@ use crate::segment::Compression;
 /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
 /// use sidebloom::{Db, FilterPolicy, KeyspaceOptions};
 ///
-/// let db = Db::open(dir.path().join("service.db"))?;
-/// // Is only asked for what exists.
-/// let users = db.create_keyspace("users", KeyspaceOptions::new().filter_policy(FilterPolicy::OFF))?;
-/// // Is mostly asked for what does not exist.
-/// let seen = db.create_keyspace("seen", KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(15.0)))?;
-/// users.put("ann", "1")?;
+/// let db = Db::open(dir.path().join("service.db"))?; // Is only asked for what exists. let users =
+/// db.create_keyspace("users", KeyspaceOptions::new().filter_policy(FilterPolicy::OFF))?; // Is mostly asked
+/// for what does not exist. let seen = db.create_keyspace("seen",
+/// KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(15.0)))?; users.put("ann", "1")?;
 /// assert!(seen.get("ann")?.is_none());
 /// # Ok(()) }
 /// ```
@@ -109,17 +106,6 @@ impl std::fmt::Display for KeyspaceOptions {
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if parts.is_empty() { f.write_str("as the store") } else { f.write_str(&parts.join(", ")) }
-    }
-}
-
-impl PartialEq for KeyspaceOptions {
-    fn eq(&self, other: &Self) -> bool {
-        let encoded = |options: &Self| {
-            let mut bytes = Vec::new();
-            encode(options, &mut bytes);
-            bytes
-        };
-        encoded(self) == encoded(other)
     }
 }
 

@@ -109,6 +109,16 @@ pub fn decode(fields: &mut Decoder<'_>) -> Result<KeyspaceOptions, Unreadable> {
     Ok(options)
 }
 
+/// Options are the same if they are stored the same.
+impl PartialEq for KeyspaceOptions {
+    fn eq(&self, other: &Self) -> bool {
+        let (mut stored, mut of_other) = (Vec::new(), Vec::new());
+        encode(self, &mut stored);
+        encode(other, &mut of_other);
+        stored == of_other
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,8 +2,6 @@
 //! [`format`](super::format) for the bytes.
 
 use super::format::{OpKind, decode_operation};
-use super::keyspace_batch::KeyspaceBatch;
-use crate::bounds::KeyBounds;
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 use crate::key::{KeyspaceId, MAX_KEY_BYTES, MAX_VALUE_BYTES, Space};
@@ -33,7 +31,7 @@ pub struct Batch {
     invalid: Option<Error>,
     expected: Option<Box<Expected>>,
     /// Those that its operations name, each once.
-    keyspaces: Vec<Arc<KeyspaceId>>,
+    pub(super) keyspaces: Vec<Arc<KeyspaceId>>,
     /// Whether it stores keys with a [head](Space::head).
     has_heads: bool,
 }
@@ -45,70 +43,6 @@ impl Batch {
     /// An empty batch.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// The operations of the default keyspace.
-    #[inline]
-    pub(crate) fn default_keyspace(&mut self) -> KeyspaceBatch<'_> {
-        KeyspaceBatch::new(self, Space::DEFAULT)
-    }
-
-    /// Operations of a keyspace, which the batch names from now on.
-    pub(crate) fn of_keyspace(&mut self, id: &Arc<KeyspaceId>) -> KeyspaceBatch<'_> {
-        if self.keyspaces.last().is_none_or(|last| !Arc::ptr_eq(last, id)) {
-            self.keyspaces.retain(|known| !Arc::ptr_eq(known, id));
-            self.keyspaces.push(Arc::clone(id));
-        }
-        KeyspaceBatch::new(self, id.space)
-    }
-
-    /// Sets `key` to `value`.
-    pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.default_keyspace().put(key, value);
-    }
-
-    /// Deletes `key`. The key need not exist.
-    pub fn delete(&mut self, key: impl AsRef<[u8]>) {
-        self.default_keyspace().delete(key);
-    }
-
-    /// Deletes every key in a range, whether or not it exists, with one operation. A range that cannot have a
-    /// key does nothing; a backward range is an error when the batch is written.
-    pub fn delete_range(&mut self, range: impl KeyBounds) {
-        self.default_keyspace().delete_range(range);
-    }
-
-    /// Deletes every key that starts with `prefix`, with one operation. An empty prefix is an error when the
-    /// batch is written.
-    pub fn delete_prefix(&mut self, prefix: impl AsRef<[u8]>) {
-        self.default_keyspace().delete_prefix(prefix);
-    }
-
-    /// Makes the whole batch depend on `key` having this value when it is written. Otherwise nothing is
-    /// written, and the write fails with [`Error::Conflict`](crate::Error::Conflict), which names the key.
-    ///
-    /// ```
-    /// # fn main() -> sidebloom::Result<()> {
-    /// # let dir = tempfile::tempdir()
-    /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
-    /// # let db = sidebloom::Db::open(dir.path().join("accounts.db"))?;
-    /// # db.put("ann", "10")?;
-    /// let mut transfer = sidebloom::Batch::new();
-    /// transfer.expect("ann", "10");
-    /// transfer.expect_absent("bob");
-    /// transfer.put("ann", "7");
-    /// transfer.put("bob", "3");
-    /// db.write(transfer.clone())?;
-    /// assert!(matches!(db.write(transfer), Err(sidebloom::Error::Conflict { .. })));
-    /// # Ok(()) }
-    /// ```
-    pub fn expect(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
-        self.default_keyspace().expect(key, value);
-    }
-
-    /// Makes the whole batch depend on `key` having no value, as [`expect`](Self::expect) does.
-    pub fn expect_absent(&mut self, key: impl AsRef<[u8]>) {
-        self.default_keyspace().expect_absent(key);
     }
 
     /// Appends a put of the key that is stored as `head` and `key`.

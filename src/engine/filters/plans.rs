@@ -22,24 +22,22 @@ pub(crate) struct Coming {
 }
 
 /// Chooses the filter of each segment.
-#[derive(Clone)]
 pub(crate) struct FilterPlans {
-    /// For all segments but those of keyspaces in `own`; `None` without filters.
-    common: Option<FilterPlan>,
-    /// The policies of the keyspaces that have one.
-    own: BTreeMap<Space, FilterPolicy>,
-    /// What their plans depend on. A plan is made when a segment needs it: there may be many keyspaces.
+    choices: Choices,
+    /// What the plans of keyspaces depend on. Such a plan is made when a segment needs it: there may be many.
     live: Arc<LiveSet>,
     leaving: BTreeSet<FileId>,
     coming: Vec<(Space, u8, u64)>,
     prefixes: PrefixSet,
 }
 
-/// Plans are the same if they choose the same filters, as long as no segment comes or goes.
-impl PartialEq for FilterPlans {
-    fn eq(&self, other: &Self) -> bool {
-        self.common == other.common && self.own == other.own
-    }
+/// What decides which filters are chosen, as long as no segment comes or goes. Keeps no segment open.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Choices {
+    /// For all segments but those of keyspaces in `own`; `None` without filters.
+    common: Option<FilterPlan>,
+    /// The policies of the keyspaces that have one.
+    own: BTreeMap<Space, FilterPolicy>,
 }
 
 impl FilterPlans {
@@ -60,8 +58,7 @@ impl FilterPlans {
             BTreeMap::new()
         };
         let mut plans = FilterPlans {
-            common: None,
-            own,
+            choices: Choices { common: None, own },
             live: Arc::clone(live),
             leaving: BTreeSet::new(),
             coming: Vec::new(),
@@ -69,26 +66,31 @@ impl FilterPlans {
         };
         let (of_own, common): (Vec<&Coming>, Vec<&Coming>) = coming
             .iter()
-            .partition(|coming| coming.owner.is_some_and(|owner| plans.own.contains_key(&owner)));
-        let mut sizes = if plans.own.is_empty() {
+            .partition(|coming| coming.owner.is_some_and(|owner| plans.choices.own.contains_key(&owner)));
+        let mut sizes = if plans.choices.own.is_empty() {
             LevelSizes::of(live, leaving, &prefixes)
         } else {
             plans.leaving = leaving.clone().map(|s| s.meta.id).collect();
-            let own = plans.own.keys().flat_map(|space| segments_of(live, *space));
-            let others =
-                leaving.filter(|s| s.meta.owner().is_none_or(|owner| !plans.own.contains_key(&owner)));
+            let own = plans.choices.own.keys().flat_map(|space| segments_of(live, *space));
+            let others = leaving
+                .filter(|s| s.meta.owner().is_none_or(|owner| !plans.choices.own.contains_key(&owner)));
             LevelSizes::of(live, others.chain(own), &prefixes)
         };
         common.iter().for_each(|coming| sizes.add_entries(coming.level, coming.entries));
-        plans.common = policy.plan(&sizes);
+        plans.choices.common = policy.plan(&sizes);
         plans.coming =
             of_own.iter().filter_map(|coming| Some((coming.owner?, coming.level, coming.entries))).collect();
         plans
     }
 
+    /// What decides.
+    pub fn choices(&self) -> &Choices {
+        &self.choices
+    }
+
     /// Whether any segment gets a filter.
     pub fn are_on(&self) -> bool {
-        self.common.is_some()
+        self.choices.common.is_some()
     }
 
     /// The filter of a segment; `None` if it gets none.
@@ -103,12 +105,13 @@ impl FilterPlans {
 
     /// Segments whose filters should be replaced, the worst of each plan first: see [`FilterPlan::worst`].
     pub fn worst(&self, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
-        let is_own = |s: &LiveSegment| s.meta.owner().is_some_and(|owner| self.own.contains_key(&owner));
-        let common = self.common.as_ref();
+        let is_own =
+            |s: &LiveSegment| s.meta.owner().is_some_and(|owner| self.choices.own.contains_key(&owner));
+        let common = self.choices.common.as_ref();
         let mut worst = common.map_or_else(Vec::new, |plan| {
-            plan.worst(&self.live, |s| self.own.is_empty() || !is_own(s), &may_change)
+            plan.worst(&self.live, |s| self.choices.own.is_empty() || !is_own(s), &may_change)
         });
-        for space in self.own.keys() {
+        for space in self.choices.own.keys() {
             if let Some(plan) = self.own_plan(*space) {
                 let is_of_it = |s: &LiveSegment| s.meta.owner() == Some(*space);
                 worst.extend(plan.worst(&self.live, is_of_it, &may_change));
@@ -118,10 +121,10 @@ impl FilterPlans {
     }
 
     fn with_plan<T>(&self, meta: &SegmentMeta, with: impl FnOnce(&FilterPlan) -> T) -> Option<T> {
-        let owner = if self.own.is_empty() { None } else { meta.owner() };
-        match owner.filter(|owner| self.own.contains_key(owner)) {
+        let owner = if self.choices.own.is_empty() { None } else { meta.owner() };
+        match owner.filter(|owner| self.choices.own.contains_key(owner)) {
             Some(space) => self.own_plan(space).as_ref().map(with),
-            None => self.common.as_ref().map(with),
+            None => self.choices.common.as_ref().map(with),
         }
     }
 
@@ -132,7 +135,7 @@ impl FilterPlans {
         let mut sizes = LevelSizes::of_segments(segments, &self.prefixes);
         let coming = self.coming.iter().filter(|(owner, ..)| *owner == space);
         coming.for_each(|(_, level, entries)| sizes.add_entries(*level, *entries));
-        self.own.get(&space)?.plan(&sizes)
+        self.choices.own.get(&space)?.plan(&sizes)
     }
 }
 

@@ -1,6 +1,6 @@
 //! Which segments get new filters next. An idle store replaces filters that no longer suit its level sizes.
 
-use super::plans::FilterPlans;
+use super::plans::{Choices, FilterPlans};
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::SegmentMeta;
 use std::collections::VecDeque;
@@ -9,8 +9,8 @@ use std::sync::Arc;
 /// Segments that wait for new filters. One scan finds several; otherwise retuning would be quadratic.
 #[derive(Default)]
 pub(crate) struct Retunes {
-    /// The plans that selected them. Others may select others.
-    plans: Option<FilterPlans>,
+    /// What selected them. Other choices may select others.
+    choices: Option<Choices>,
     /// The worst first.
     waiting: VecDeque<Arc<SegmentMeta>>,
 }
@@ -23,8 +23,8 @@ impl Retunes {
         live: &'a LiveSet,
         may_change: impl Fn(&LiveSegment) -> bool,
     ) -> Option<&'a LiveSegment> {
-        if self.plans.as_ref() != Some(plans) {
-            *self = Retunes { plans: Some(plans.clone()), waiting: VecDeque::new() };
+        if self.choices.as_ref() != Some(plans.choices()) {
+            *self = Retunes { choices: Some(plans.choices().clone()), waiting: VecDeque::new() };
         }
         let waits =
             |meta: &Arc<SegmentMeta>| live.now(meta).filter(|s| !s.is_quarantined() && !plans.suits(s));

@@ -10,8 +10,8 @@ use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Reads the catalog when a store is opened. What cannot be read is reported, and read again when somebody asks
-/// for a keyspace.
+/// Reads the catalog when a store is opened. What cannot be read is reported, and read again when somebody
+/// asks for a keyspace.
 pub(crate) fn load(shared: &Arc<Shared>) {
     if let Err(error) = Catalog::new(shared).load() {
         tracing::warn!(%error, "cannot read the names and options of keyspaces; their segments get the store's options");

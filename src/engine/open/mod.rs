@@ -150,8 +150,8 @@ pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine>
     Ok(engine)
 }
 
-/// Notes whether stored keys have heads. In a store of format version 5, which had none, such keys are keys as
-/// they are, and their meaning would change.
+/// Notes whether stored keys have heads. In a store of format version 5, which had none, such keys are keys
+/// as they are, and their meaning would change.
 fn refuse_heads_of_earlier_format(state: &ManifestState, view: &View, storage: &Storage) -> Result<()> {
     if !view.may_have_heads() {
         return Ok(());

@@ -18,8 +18,8 @@ impl DistinctPrefixes {
         DistinctPrefixes { hasher, last: set.iter().map(|extractor| (extractor, Vec::new())).collect() }
     }
 
-    /// Calls `each` with the member hash of every prefix of `key` that no earlier key had. Every prefix begins
-    /// with the first `head` bytes, which the extractors do not see.
+    /// Calls `each` with the member hash of every prefix of `key` that no earlier key had. Every prefix
+    /// begins with the first `head` bytes, which the extractors do not see.
     #[inline]
     pub fn of_next(&mut self, head: usize, key: &[u8], mut each: impl FnMut(u64)) {
         for (extractor, last) in &mut self.last {

@@ -61,7 +61,8 @@ impl PrefixExtractor {
         }
     }
 
-    /// The prefix of a key without its first `head` bytes, with these in front. `None` also for a shorter key.
+    /// The prefix of a key without its first `head` bytes, with these in front. `None` also for a shorter
+    /// key.
     #[inline]
     pub fn extract_after<'k>(&self, head: usize, key: &'k [u8]) -> Option<&'k [u8]> {
         key.get(..head + self.extract(key.get(head..)?)?.len())
