@@ -4,7 +4,6 @@ use super::keyspace::Keyspace;
 use super::stats::Stats;
 use crate::engine::open::close::OpenStore;
 use crate::error::Result;
-use crate::key::Space;
 use crate::options::KeyspaceOptions;
 use std::ops::Deref;
 use std::sync::Arc;
@@ -44,7 +43,7 @@ impl Deref for Db {
 
 impl Db {
     pub(crate) fn new(store: OpenStore) -> Self {
-        Db { default: Keyspace { store: Arc::new(store), space: Space::DEFAULT, id: None } }
+        Db { default: Keyspace::default_of(Arc::new(store)) }
     }
 
     /// Closes the store if this is its last handle (those of keyspaces count), like a drop, and reports
@@ -65,7 +64,7 @@ impl Db {
     /// [`Error::UnknownKeyspace`](crate::Error::UnknownKeyspace) if there is none; the errors of
     /// [`get`](Keyspace::get).
     pub fn keyspace(&self, name: &str) -> Result<Keyspace> {
-        Ok(self.with(self.engine().open_keyspace(name)?))
+        Ok(self.other(self.engine().open_keyspace(name)?))
     }
 
     /// Creates a keyspace. Its name has 1 to 255 bytes.
@@ -76,7 +75,7 @@ impl Db {
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for options out of range; the errors of
     /// [`put`](Keyspace::put).
     pub fn create_keyspace(&self, name: &str, options: KeyspaceOptions) -> Result<Keyspace> {
-        Ok(self.with(self.own()?.create_keyspace(name, options)?))
+        Ok(self.other(self.own()?.create_keyspace(name, options)?))
     }
 
     /// The names of all keyspaces except the default one, in order.
@@ -95,10 +94,6 @@ impl Db {
     /// [`sync`](Keyspace::sync).
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         self.own()?.drop_keyspace(name)
-    }
-
-    fn with(&self, id: Arc<crate::key::KeyspaceId>) -> Keyspace {
-        Keyspace { store: Arc::clone(&self.default.store), space: id.space, id: Some(id) }
     }
 
     /// Counters since the store was opened, and the current state of its levels.

@@ -9,7 +9,7 @@ use crate::engine::open::close::OpenStore;
 use crate::engine::read::Reader;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
-use crate::key::{KeyspaceId, MAX_KEY_BYTES, Space, StoredKeys, Value};
+use crate::key::{HEADS_START, KeyspaceId, MAX_KEY_BYTES, Space, StoredKeys, Value};
 use crate::options::{Durability, KeyspaceOptions};
 use crate::wal::{Batch, KeyspaceBatch};
 use std::sync::Arc;
@@ -53,9 +53,23 @@ pub struct Keyspace {
     pub(super) space: Space,
     /// `None` for the default keyspace.
     pub(super) id: Option<Arc<KeyspaceId>>,
+    /// Keys whose first byte is smaller are stored as they are.
+    needs_heads_from: u8,
 }
 
 impl Keyspace {
+    /// The default keyspace of a store.
+    pub(super) fn default_of(store: Arc<OpenStore>) -> Self {
+        let (space, needs_heads_from) = (Space::DEFAULT, HEADS_START.first().copied().unwrap_or(0));
+        Keyspace { store, space, id: None, needs_heads_from }
+    }
+
+    /// Another keyspace of the store.
+    pub(super) fn other(&self, id: Arc<KeyspaceId>) -> Self {
+        let store = Arc::clone(&self.store);
+        Keyspace { store, space: id.space, id: Some(id), needs_heads_from: 0 }
+    }
+
     /// Its name; empty for the default keyspace.
     pub fn name(&self) -> &str {
         self.id.as_ref().map_or("", |id| &id.name)
@@ -97,7 +111,14 @@ impl Keyspace {
         self.id.as_ref().map_or(Ok(()), |id| self.engine().shared.storage.keyspaces.check(id))
     }
 
+    /// Whether a key is stored as it is, as most keys of the default keyspace are.
+    #[inline(always)]
+    fn stores_as_is(&self, key: &[u8]) -> bool {
+        key.first().copied().unwrap_or(0) < self.needs_heads_from
+    }
+
     /// Adds operations on its keys to a batch.
+    #[inline]
     pub(super) fn in_batch<'b>(&self, batch: &'b mut Batch) -> KeyspaceBatch<'b> {
         match &self.id {
             Some(id) => batch.of_keyspace(id),
@@ -150,7 +171,12 @@ impl Keyspace {
     /// is space; after any other failure, they fail with [`Error::Poisoned`](crate::Error::Poisoned).
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
-        self.in_batch(&mut batch).put(key, value);
+        let (key, value) = (key.as_ref(), value.as_ref());
+        if self.stores_as_is(key) {
+            batch.push_put(&[], key, value);
+        } else {
+            self.in_batch(&mut batch).put(key, value);
+        }
         self.write(batch)
     }
 
@@ -222,8 +248,14 @@ impl Keyspace {
     /// [`Error::Io`](crate::Error::Io) if it cannot be read.
     #[inline]
     pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<Value>> {
+        let key = key.as_ref();
+        if self.stores_as_is(key) { self.reader().get(key) } else { self.get_with_head(key) }
+    }
+
+    #[inline(never)]
+    fn get_with_head(&self, key: &[u8]) -> Result<Option<Value>> {
         self.check()?;
-        self.space.with_stored(key.as_ref(), |stored| self.reader().get(stored))
+        self.space.with_stored(key, |stored| self.reader().get(stored))
     }
 
     /// Whether `key` has a value.
@@ -239,7 +271,13 @@ impl Keyspace {
     /// "maybe" until a compaction drops it.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
-        self.space.with_stored(key.as_ref(), |stored| self.reader().may_contain(stored))
+        let key = key.as_ref();
+        if self.stores_as_is(key) { self.reader().may_contain(key) } else { self.may_contain_with_head(key) }
+    }
+
+    #[inline(never)]
+    fn may_contain_with_head(&self, key: &[u8]) -> Verdict {
+        self.space.with_stored(key, |stored| self.reader().may_contain(stored))
     }
 
     /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Prefetches the filter
@@ -342,7 +380,7 @@ impl Keyspace {
     }
 
     /// A snapshot of the store as it is now. It keeps its memtables in memory and its segments on disk while
-    /// the store is open. Drop snapshots and iterators before the last [`Db`]: segment files are opened on
+    /// the store is open. Drop snapshots and iterators before the last [`Db`](crate::Db): segment files are opened on
     /// demand, so a later read fails with [`Error::Io`](crate::Error::Io) once another open of the store has
     /// removed the file.
     pub fn snapshot(&self) -> Snapshot {

@@ -79,7 +79,7 @@ impl Range {
     /// which allocates a key and shares the value. Both may be mixed.
     ///
     /// # Errors
-    /// The errors of [`Db::get`](crate::Db::get). An error is returned once and ends the range.
+    /// The errors of [`Db::get`](crate::Keyspace::get). An error is returned once and ends the range.
     #[inline]
     pub fn next_row(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         Ok(self.lend(Direction::Forward)?.map(|(key, merge)| (key, merge.value())))

@@ -65,7 +65,7 @@ impl<'t> TransactionRange<'t> {
     /// The next row, borrowed until the next call; `None` at the end. Faster than [`next`](Iterator::next).
     ///
     /// # Errors
-    /// The errors of [`Db::get`](crate::Db::get). An error is returned once and ends the range.
+    /// The errors of [`Db::get`](crate::Keyspace::get). An error is returned once and ends the range.
     /// [`Error::TransactionTooLarge`](crate::Error::TransactionTooLarge) instead of the first row.
     pub fn next_row(&mut self) -> Result<Option<(&[u8], &[u8])>> {
         self.begin()?;

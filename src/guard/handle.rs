@@ -65,7 +65,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not
-    /// allow; the errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
+    /// allow; the errors of [`Db::get`](crate::Keyspace::get). [`Error::Forked`](crate::Error::Forked).
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Result<bool> {
         Ok(self.count(key)? > 0)
     }
@@ -112,7 +112,7 @@ impl Guard {
     /// The note from the last [`Changes::note`](super::Changes::note): a caller's position in a stream.
     ///
     /// # Errors
-    /// The errors of [`Db::get`](crate::Db::get). [`Error::Forked`](crate::Error::Forked).
+    /// The errors of [`Db::get`](crate::Keyspace::get). [`Error::Forked`](crate::Error::Forked).
     pub fn note(&self) -> Result<Option<Vec<u8>>> {
         self.shared.process.check()?;
         self.shared.live.load_full().note()
@@ -139,7 +139,7 @@ impl Guard {
     /// Makes all changes so far durable; for a guard with [`Durability::Os`](crate::Durability::Os).
     ///
     /// # Errors
-    /// The errors of [`Db::sync`](crate::Db::sync).
+    /// The errors of [`Db::sync`](crate::Keyspace::sync).
     pub fn sync(&self) -> Result<()> {
         self.shared.live.load_full().db.sync()
     }

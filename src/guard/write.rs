@@ -33,7 +33,7 @@ impl Guard {
     ///
     /// # Errors
     /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a key that the canonical form does not
-    /// allow; the errors of [`Db::put`](crate::Db::put). In both cases do not commit the row.
+    /// allow; the errors of [`Db::put`](crate::Keyspace::put). In both cases do not commit the row.
     pub fn insert(&self, key: impl AsRef<[u8]>) -> Result<()> {
         self.write(Changes::new().insert(key))
     }

@@ -2,6 +2,7 @@
 
 use super::Space;
 use crate::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Arc;
 
 /// A keyspace of an open store. Batches and handles share it.
 #[derive(Debug)]
@@ -35,5 +36,28 @@ impl KeyspaceId {
     /// Refuses all uses from now on.
     pub fn set_dropped(&self) {
         self.is_dropped.store(true, Ordering::Release);
+    }
+}
+
+/// Keyspaces that a batch names, each once. It takes one word as long as there are none.
+#[derive(Debug, Clone, Default)]
+pub struct NamedKeyspaces(Option<Box<Several>>);
+
+#[derive(Debug, Clone, Default)]
+struct Several(Vec<Arc<KeyspaceId>>);
+
+impl NamedKeyspaces {
+    /// Adds a keyspace.
+    pub fn add(&mut self, id: &Arc<KeyspaceId>) {
+        let Several(ids) = &mut **self.0.get_or_insert_default();
+        if !ids.iter().any(|known| Arc::ptr_eq(known, id)) {
+            ids.push(Arc::clone(id));
+        }
+    }
+
+    /// All of them.
+    #[inline]
+    pub fn ids(&self) -> &[Arc<KeyspaceId>] {
+        self.0.as_ref().map_or(&[], |several| &several.0)
     }
 }

@@ -4,7 +4,7 @@ mod keyspace_id;
 mod space;
 mod stored_keys;
 
-pub use keyspace_id::KeyspaceId;
+pub use keyspace_id::{KeyspaceId, NamedKeyspaces};
 pub use space::{HEADS_START, Heads, MAX_STORED_KEY_BYTES, Space, without_head};
 pub use stored_keys::StoredKeys;
 

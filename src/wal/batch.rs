@@ -4,12 +4,11 @@
 use super::format::{OpKind, decode_operation};
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use crate::key::{KeyspaceId, MAX_KEY_BYTES, MAX_VALUE_BYTES, Space};
+use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, NamedKeyspaces, Space};
 use crate::ranges::{DeletedRange, RangeTombstones};
 use bytes::{Buf, Bytes};
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::Arc;
 
 /// Largest encoded batch, in bytes. No log has a longer record.
 pub(super) const MAX_BATCH_BYTES: usize = 1 << 30;
@@ -28,10 +27,10 @@ pub struct Batch {
     largest_value: usize,
     range_bytes: usize,
     /// The first invalid range, or the first expectation that contradicts another.
-    invalid: Option<Error>,
+    invalid: Option<Box<Error>>,
     expected: Option<Box<Expected>>,
     /// Those that its operations name, each once.
-    pub(super) keyspaces: Vec<Arc<KeyspaceId>>,
+    pub(super) keyspaces: NamedKeyspaces,
     /// Whether it stores keys with a [head](Space::head).
     has_heads: bool,
 }
@@ -47,8 +46,8 @@ impl Batch {
 
     /// Appends a put of the key that is stored as `head` and `key`.
     #[inline]
-    pub(super) fn push_put(&mut self, head: &[u8], key: &[u8], value: &[u8]) {
-        self.begin(OpKind::Put, head, key, varint_len(value.len()) + value.len());
+    pub(crate) fn push_put(&mut self, head: &[u8], key: &[u8], value: &[u8]) {
+        self.begin(OpKind::Put, head.len(), key.len(), varint_len(value.len()) + value.len());
         self.encoded.put_varint(value.len() as u64);
         self.push_key(head, key);
         self.encoded.extend_from_slice(value);
@@ -58,7 +57,7 @@ impl Batch {
     /// Appends a deletion of the key that is stored as `head` and `key`.
     #[inline]
     pub(super) fn push_delete(&mut self, head: &[u8], key: &[u8]) {
-        self.begin(OpKind::Delete, head, key, 0);
+        self.begin(OpKind::Delete, head.len(), key.len(), 0);
         self.push_key(head, key);
     }
 
@@ -77,7 +76,8 @@ impl Batch {
     /// Appends the deletion of a range of stored keys. The caller has checked the length of its bounds.
     pub(crate) fn push_range(&mut self, range: &DeletedRange) {
         let end = range.end.as_deref().unwrap_or_default();
-        self.begin(OpKind::DeleteRange, &range.start, &[], varint_len(end.len()) + end.len());
+        let head = Space::head_bytes(&range.start);
+        self.begin(OpKind::DeleteRange, head, range.start.len() - head, varint_len(end.len()) + end.len());
         self.encoded.put_varint(end.len() as u64);
         self.encoded.extend_from_slice(&range.start);
         self.encoded.extend_from_slice(end);
@@ -94,7 +94,7 @@ impl Batch {
 
     /// Notes an error, which writing the batch returns.
     pub(super) fn refuse(&mut self, error: Error) {
-        self.invalid.get_or_insert(error);
+        self.invalid.get_or_insert_with(|| Box::new(error));
     }
 
     pub(super) fn add_expectation(&mut self, space: Space, key: &[u8], value: Option<&[u8]>) {
@@ -110,26 +110,26 @@ impl Batch {
         }
     }
 
-    /// The keyspaces that its operations name, except for the default one.
-    #[inline]
-    pub(crate) fn keyspaces(&self) -> &[Arc<KeyspaceId>] {
-        &self.keyspaces
-    }
-
     /// Whether it stores keys with a [head](Space::head), as those of all these keyspaces are.
     #[inline]
     pub(crate) fn has_heads(&self) -> bool {
         self.has_heads
     }
 
+    /// The keyspaces that its operations name, except for the default one.
+    #[inline]
+    pub(crate) fn keyspaces(&self) -> &NamedKeyspaces {
+        &self.keyspaces
+    }
+
     /// Adds keyspaces that its operations name.
-    pub(crate) fn name_keyspaces(&mut self, named: &[Arc<KeyspaceId>]) {
-        self.keyspaces.extend(named.iter().cloned());
+    pub(crate) fn name_keyspaces(&mut self, named: &NamedKeyspaces) {
+        self.keyspaces.clone_from(named);
     }
 
     /// Takes [`keyspaces`](Self::keyspaces) out.
     #[inline]
-    pub(crate) fn take_keyspaces(&mut self) -> Vec<Arc<KeyspaceId>> {
+    pub(crate) fn take_keyspaces(&mut self) -> NamedKeyspaces {
         std::mem::take(&mut self.keyspaces)
     }
 
@@ -145,8 +145,8 @@ impl Batch {
 
     /// Reserves the exact size first: a batch of one operation allocates once.
     #[inline]
-    fn begin(&mut self, kind: OpKind, head: &[u8], key: &[u8], value_bytes: usize) {
-        let key_len = head.len() + key.len();
+    fn begin(&mut self, kind: OpKind, head_bytes: usize, key_bytes: usize, value_bytes: usize) {
+        let key_len = head_bytes + key_bytes;
         let bytes = 1 + varint_len(key_len) + key_len + value_bytes;
         if self.encoded.capacity() == 0 {
             self.encoded = Vec::with_capacity(bytes); // Half the instructions of a `reserve`.
@@ -156,8 +156,8 @@ impl Batch {
         self.encoded.put_u8(kind as u8);
         self.encoded.put_varint(key_len as u64);
         self.len += 1;
-        self.has_heads |= !head.is_empty();
-        self.largest_key = self.largest_key.max(key.len());
+        self.has_heads |= head_bytes > 0;
+        self.largest_key = self.largest_key.max(key_bytes);
     }
 
     /// Number of operations.
@@ -193,7 +193,7 @@ impl Batch {
     /// [`Error::EmptyPrefix`], [`Error::Contradiction`].
     pub(crate) fn validate(&self) -> Result<()> {
         if let Some(error) = &self.invalid {
-            return Err(error.clone());
+            return Err(Error::clone(error));
         }
         check_lengths(self.largest_key, self.largest_value)?;
         if self.bytes() > MAX_BATCH_BYTES {

@@ -71,10 +71,7 @@ impl Batch {
 
     /// Operations of a keyspace, which the batch names from now on.
     pub(crate) fn of_keyspace(&mut self, id: &Arc<KeyspaceId>) -> KeyspaceBatch<'_> {
-        if self.keyspaces.last().is_none_or(|last| !Arc::ptr_eq(last, id)) {
-            self.keyspaces.retain(|known| !Arc::ptr_eq(known, id));
-            self.keyspaces.push(Arc::clone(id));
-        }
+        self.keyspaces.add(id);
         KeyspaceBatch::new(self, id.space)
     }
 

@@ -6,7 +6,7 @@ use crate::engine::read::view::{OwnTable, View};
 use crate::engine::storage::Storage;
 use crate::engine::write::log::apply_one;
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, KeyspaceId, MAX_SEQ, Seq, Value};
+use crate::key::{EntryKind, KeyspaceId, MAX_SEQ, NamedKeyspaces, Seq, Value};
 use crate::memtable::{Memtable, RANGE_OVERHEAD_BYTES};
 use crate::ranges::DeletedRange;
 use crate::wal::{Batch, BatchOp, OpKind};
@@ -33,7 +33,7 @@ pub(crate) struct OwnWrites {
     table: Option<Arc<Memtable>>,
     applied: usize,
     /// Those whose keys it has written.
-    keyspaces: Vec<Arc<KeyspaceId>>,
+    keyspaces: NamedKeyspaces,
     /// The numbers of the savepoints, each with the number of operations before it.
     savepoints: Vec<(u64, usize)>,
 }
@@ -58,9 +58,7 @@ impl OwnWrites {
 
     /// Notes a keyspace whose keys are written.
     pub fn name_keyspace(&mut self, id: &Arc<KeyspaceId>) {
-        if !self.keyspaces.iter().any(|known| Arc::ptr_eq(known, id)) {
-            self.keyspaces.push(Arc::clone(id));
-        }
+        self.keyspaces.add(id);
     }
 
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {

@@ -5,7 +5,7 @@ use super::condition::{ATTEMPTS_BESIDE_OTHERS, Outcome, ReadSet, Reads};
 use super::log::EncodedBatch;
 use crate::engine::read::Reader;
 use crate::error::{Error, Result};
-use crate::key::{KeyspaceId, without_head};
+use crate::key::without_head;
 use crate::options::Durability;
 use crate::wal::Batch;
 use std::sync::Arc;
@@ -13,7 +13,9 @@ use std::sync::Arc;
 impl Writer {
     /// Commits a batch atomically.
     pub fn write(&self, batch: Batch, durability: Durability) -> Result<()> {
-        self.check_keyspaces(&batch)?;
+        if !batch.keyspaces().ids().is_empty() {
+            self.check_keyspaces(&batch)?;
+        }
         if batch.has_expectations() {
             return self.write_expecting(batch, durability);
         }
@@ -25,17 +27,10 @@ impl Writer {
     }
 
     /// Fails if the batch names a keyspace that was dropped, or is of another store.
-    #[inline]
+    #[cold]
     fn check_keyspaces(&self, batch: &Batch) -> Result<()> {
-        match batch.keyspaces() {
-            [] => Ok(()),
-            named => self.check_each(named),
-        }
-    }
-
-    fn check_each(&self, named: &[Arc<KeyspaceId>]) -> Result<()> {
         let keyspaces = &self.shared.storage.keyspaces;
-        named.iter().try_for_each(|id| keyspaces.check(id))
+        batch.keyspaces().ids().iter().try_for_each(|id| keyspaces.check(id))
     }
 
     #[cold]

@@ -6,7 +6,7 @@ use crate::engine::shared::Seen;
 use crate::engine::storage::Storage;
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{EntryKind, KeyspaceId, Seq};
+use crate::key::{EntryKind, NamedKeyspaces, Seq};
 use crate::live::LiveSegment;
 use crate::manifest::LogMark;
 use crate::memtable::Memtable;
@@ -125,14 +125,14 @@ pub(crate) struct EncodedBatch {
     /// Whether it stores keys with a head, as those of all keyspaces but the default one are.
     pub has_heads: bool,
     /// The keyspaces that it names.
-    pub keyspaces: Vec<Arc<KeyspaceId>>,
+    pub keyspaces: NamedKeyspaces,
     /// Set when the group is committed.
     pub outcome: Outcome,
 }
 
 impl EncodedBatch {
     /// A batch without a condition. It has passed [`Batch::validate`].
-    #[inline]
+    #[inline(always)]
     pub fn new(mut batch: Batch, durability: Durability) -> Self {
         EncodedBatch {
             has_heads: batch.has_heads(),
@@ -163,7 +163,7 @@ impl EncodedBatch {
     /// Leaves nothing to commit if it names a keyspace that was dropped. The caller holds the log, so the
     /// batch that drops one is either in the log already, or comes later.
     pub fn refuse_dropped(&mut self) {
-        if self.keyspaces.iter().any(|id| id.is_dropped()) {
+        if self.keyspaces.ids().iter().any(|id| id.is_dropped()) {
             self.clear(Outcome::Dropped);
         }
     }
@@ -176,7 +176,7 @@ impl EncodedBatch {
         if self.outcome != Outcome::Dropped {
             return Ok(self.outcome);
         }
-        let dropped = self.keyspaces.iter().find(|id| id.is_dropped());
+        let dropped = self.keyspaces.ids().iter().find(|id| id.is_dropped());
         Err(Error::KeyspaceDropped { name: dropped.map(|id| id.name.clone()).unwrap_or_default() })
     }
 }

@@ -165,7 +165,7 @@ fn thousands_of_small_keyspaces_share_segments() {
     for (i, name) in db.keyspaces().unwrap().iter().enumerate().step_by(111) {
         let keyspace = db.keyspace(name).unwrap();
         assert_eq!(keyspace.iter().count().unwrap(), 10, "{i}");
-        assert_eq!(*keyspace.get("row 3").unwrap().unwrap(), *name["tenant ".len()..].as_bytes());
+        assert_eq!(*keyspace.get("row 3").unwrap().unwrap(), name.as_bytes()["tenant ".len()..]);
         assert!(keyspace.get("row 30").unwrap().is_none());
     }
 }
