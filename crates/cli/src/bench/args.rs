@@ -2,8 +2,8 @@
 
 use super::keys::MIN_KEY_BYTES;
 use super::workload::Workload;
+use crate::compression;
 use crate::human::{parse_bits, parse_bytes};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use sidebloom::Compression;
 
 /// Measure workloads of db_bench and YCSB
@@ -54,7 +54,7 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     pub bits_per_key: Option<f64>,
     /// Compression of blocks
-    #[arg(long, value_parser = compression_parser(), default_value = Compression::default().name())]
+    #[arg(long, value_parser = compression::parser(), default_value = Compression::default().name())]
     pub compression: Compression,
     /// Seed of keys, values and their order
     #[arg(long, value_name = "N", default_value_t = 1)]
@@ -68,11 +68,4 @@ pub struct Args {
 pub enum FilterUse {
     On,
     Off,
-}
-
-/// Takes the names of all compressions.
-fn compression_parser() -> impl TypedValueParser<Value = Compression> {
-    let by_name = |name: String| Compression::ALL.iter().copied().find(|known| known.name() == name);
-    PossibleValuesParser::new(Compression::ALL.iter().map(|known| known.name()))
-        .map(move |name| by_name(name).unwrap_or_default())
 }
