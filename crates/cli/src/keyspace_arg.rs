@@ -30,26 +30,28 @@ impl KeyspaceArg {
 
     /// Opens the store for reading, as [`remote::open_to_read`] does, and the keyspace.
     pub fn open_to_read(&self, cx: &Context) -> Result<OpenKeyspace, Failure> {
-        self.of(remote::open_to_read(cx)?)
+        self.of(|| remote::open_to_read(cx))
     }
 
     /// Opens the store for writing, and the keyspace. With `create`, creates a missing store, unless a
     /// keyspace is named: a new store has none.
     pub fn open_to_write(&self, cx: &Context, create: bool) -> Result<OpenKeyspace, Failure> {
-        let opened = self.of(cx.open_to_write(create && !self.is_given())?);
+        let opened = self.of(|| cx.open_to_write(create && !self.is_given()));
         opened.map_err(|failure| match failure {
-            Failure::Store(error @ Error::UnknownKeyspace { .. }) if create => Failure::message(format!(
-                "{error} (`sidebloom keyspaces create NAME` creates a keyspace, `sidebloom keyspaces` lists them)"
-            )),
+            Failure::Store(error @ (Error::UnknownKeyspace { .. } | Error::NotAStore { .. }))
+                if create && self.is_given() =>
+            {
+                Failure::message(format!("{error} (`sidebloom keyspaces create NAME` creates a keyspace)"))
+            }
             failure => failure,
         })
     }
 
-    fn of(&self, db: Db) -> Result<OpenKeyspace, Failure> {
-        let keyspace = match &self.keyspace {
-            Some(name) => db.keyspace(utf8(name)?)?,
-            None => Keyspace::clone(&db),
-        };
+    fn of(&self, open: impl FnOnce() -> Result<Db, Failure>) -> Result<OpenKeyspace, Failure> {
+        // A wrong name is refused before the store is opened or created.
+        let name = self.keyspace.as_deref().map(utf8).transpose()?;
+        let db = open()?;
+        let keyspace = name.map_or_else(|| Ok(Keyspace::clone(&db)), |name| db.keyspace(name))?;
         Ok(OpenKeyspace { keyspace, db })
     }
 }

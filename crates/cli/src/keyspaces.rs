@@ -17,6 +17,8 @@ use std::io::Write;
 ///
 /// Without a command, prints a line NAME TAB OPTIONS for each keyspace, in the order of the names. The
 /// default keyspace has no name and is not listed.
+///
+/// Keyspaces with few rows share segments, which have the filters and other options of the store.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(subcommand)]

@@ -38,6 +38,10 @@ pub struct Args {
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
+    /// Spread the keys over this many keyspaces, in turn; multireadrandom reads from one per call [default: all
+    /// in the default keyspace]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub keyspaces: Option<u64>,
     /// Puts per write in fillseq, fillrandom and overwrite
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub batch: u64,
@@ -59,7 +63,8 @@ pub struct Args {
     /// Seed of keys, values and their order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Use the existing store at --db, loaded before with the same --num, --key-bytes and --seed
+    /// Use the existing store at --db, loaded before with the same --num, --key-bytes, --seed and
+    /// --keyspaces
     #[arg(long)]
     pub use_existing: bool,
 }
