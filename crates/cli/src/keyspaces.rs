@@ -142,12 +142,13 @@ impl Set {
         if !self.options.is_given() && !self.reset && !self.rebuild {
             return Err(Failure::message("no option is given; `sidebloom keyspaces set --help` lists them"));
         }
-        let keyspace = cx.open_to_write(false)?.keyspace(name)?;
+        let db = cx.open_to_write(false)?;
+        let keyspace = db.keyspace(name)?;
         let before = if self.reset { KeyspaceOptions::new() } else { keyspace.options() };
         keyspace.set_options(self.options.added_to(before)?)?;
         print(cx, &keyspace)?;
         if self.rebuild {
-            rebuild_filters::report(cx, |progress| keyspace.rebuild_filters_with(progress))?;
+            rebuild_filters::report(cx, &db, |progress| keyspace.rebuild_filters_with(progress))?;
         }
         Ok(())
     }

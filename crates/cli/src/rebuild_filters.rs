@@ -4,7 +4,7 @@ use crate::context::{Context, Failure, Outcome};
 use crate::keyspace_arg::KeyspaceArg;
 use crate::policy_args::PolicyArgs;
 use crate::{human, progress};
-use sidebloom::RebuildReport;
+use sidebloom::{Db, RebuildReport};
 use std::io::Write;
 use std::ops::ControlFlow;
 
@@ -42,7 +42,7 @@ impl Args {
             ));
         }
         let opened = self.keyspace.open_to_write(cx, false)?;
-        report(cx, |progress| match self.keyspace.is_given() {
+        report(cx, &opened.db, |progress| match self.keyspace.is_given() {
             true => opened.rebuild_filters_with(progress),
             false => opened.db.rebuild_filters_with(policy.unwrap_or_default(), progress),
         })?;
@@ -56,8 +56,11 @@ type Progress<'a> = &'a mut dyn FnMut(&RebuildReport) -> ControlFlow<()>;
 /// Rebuilds filters with a progress bar, and prints what was done.
 pub fn report(
     cx: &Context,
+    db: &Db,
     rebuild: impl FnOnce(Progress<'_>) -> sidebloom::Result<RebuildReport>,
 ) -> Result<(), Failure> {
+    // Only verified filters are known to fit. The rebuild meets again what cannot be read.
+    _ = db.warm();
     let bar = progress::bar("rebuilding filters", 0);
     let rebuilt = rebuild(&mut |so_far| {
         bar.set_length(so_far.total);
