@@ -13,8 +13,8 @@ use std::time::Instant;
 /// An open store compacts itself in the background; use this before a long time of only reading. After an
 /// interruption, run it again to continue where it stopped.
 ///
-/// Merges the segments of all keyspaces. With --keyspace, only those with keys of that keyspace; with --from or
-/// --to alone, only those with keys of the default one.
+/// Merges the segments of all keyspaces. With --keyspace, only those with keys of that keyspace; with
+/// --from or --to alone, only those with keys of the default one.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -63,7 +63,8 @@ use wait::Wait;
 #[command(name = "sidebloom", version, after_help = AFTER_HELP)]
 struct Cli {
     /// Directory of the store; `put`, `load`, `seen`, `import` and `keyspaces create` create it. `get`,
-    /// `scan`, `stats`, `verify`, `export`, `keyspaces` and `seen --check` also take the URL of a published store
+    /// `scan`, `stats`, `verify`, `export`, `keyspaces` and `seen --check` also take the URL of a
+    /// published store
     #[arg(long, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
     /// Print JSON on standard output: one object, or one object per line for rows

@@ -12,8 +12,8 @@ use std::path::Path;
 
 /// Write a value, replacing any existing one
 ///
-/// Creates the store if it is missing, except with --if and --keyspace. Exits 1 when --if-absent or --if does not hold; then
-/// nothing is written.
+/// Creates the store if it is missing, except with --if and --keyspace. Exits 1 when --if-absent or --if
+/// does not hold; then nothing is written.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -11,8 +11,8 @@ use std::io::Write;
 
 /// Print the contents and false-positive rates of each level
 ///
-/// The levels hold the rows of all keyspaces. Observed rates start when the store is opened, so there are none at first; --probe looks up absent keys
-/// before printing.
+/// The levels hold the rows of all keyspaces. Observed rates start when the store is opened, so there are
+/// none at first; --probe looks up absent keys before printing.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

@@ -38,8 +38,8 @@ pub struct Args {
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
-    /// Spread the keys over this many keyspaces, in turn; multireadrandom reads from one per call [default: all
-    /// in the default keyspace]
+    /// Spread the keys over this many keyspaces, in turn; multireadrandom reads from one per call
+    /// [default: all in the default keyspace]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub keyspaces: Option<u64>,
     /// Puts per write in fillseq, fillrandom and overwrite

@@ -6,8 +6,8 @@ use crate::keyspace_arg::KeyspaceArg;
 
 /// Copy a SlateDB on object storage to the store
 ///
-/// The store, or the keyspace, must be empty. A missing store is created, but no keyspace. All rows become visible at once, at the end.
-/// Expiry times are not copied.
+/// The store, or the keyspace, must be empty. A missing store is created, but no keyspace. All rows become
+/// visible at once, at the end. Expiry times are not copied.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

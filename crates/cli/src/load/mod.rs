@@ -20,10 +20,10 @@ use std::time::Instant;
 
 /// Load rows from files
 ///
-/// Creates the store if it is missing, but no keyspace. Rows are written in batches, in the order of the files. A malformed
-/// line ends the load with an error that gives its number; the rows before it stay loaded, except with
-/// --bulk. Files compressed with gzip (or zstd, if built with the feature zstd) are decompressed. Archives,
-/// UTF-16 and other files that are not text are refused.
+/// Creates the store if it is missing, but no keyspace. Rows are written in batches, in the order of the
+/// files. A malformed line ends the load with an error that gives its number; the rows before it stay
+/// loaded, except with --bulk. Files compressed with gzip (or zstd, if built with the feature zstd) are
+/// decompressed. Archives, UTF-16 and other files that are not text are refused.
 ///
 /// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns; every row must have as
 /// many as the first. `jsonl`: one JSON object per line; without --key, as `scan --json` prints them. `scan`:

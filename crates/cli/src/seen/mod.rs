@@ -26,9 +26,9 @@ use std::path::{Path, PathBuf};
 
 /// Print the lines that are new, and remember them
 ///
-/// Creates the store if it is missing, but no keyspace. A line is new if it is no key of the store; then it becomes one, with
-/// an empty value. Of equal lines, the first is new. Lines are printed as they came, in their order. In the
-/// middle of a pipe, a line is printed before the next one is waited for.
+/// Creates the store if it is missing, but no keyspace. A line is new if it is no key of the store; then
+/// it becomes one, with an empty value. Of equal lines, the first is new. Lines are printed as they came,
+/// in their order. In the middle of a pipe, a line is printed before the next one is waited for.
 ///
 /// Lines are remembered first and then printed, up to 4096 at a time. So no line is ever printed as new
 /// twice, even if the command is killed. What was remembered but not yet printed is lost to the reader: the

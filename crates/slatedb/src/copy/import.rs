@@ -20,10 +20,10 @@ enum Message {
     End,
 }
 
-/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store (or keyspace), and returns their
-/// number. The rows arrive in order, so they go straight into segments ([`Keyspace::ingest`]): they become visible
-/// all at once, and are durable on return. A failure, or dropping the future, leaves the store unchanged.
-/// `progress` is called after each batch of about 1 MiB.
+/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store (or keyspace), and
+/// returns their number. The rows arrive in order, so they go straight into segments
+/// ([`Keyspace::ingest`]): they become visible all at once, and are durable on return. A failure, or
+/// dropping the future, leaves the store unchanged. `progress` is called after each batch of about 1 MiB.
 ///
 /// Expiry times, sequence numbers and creation times are not copied, nor are writes during the copy.
 ///
