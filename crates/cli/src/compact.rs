@@ -1,6 +1,7 @@
 //! `sidebloom compact`: merges all levels now.
 
 use crate::context::{Context, Failure, Outcome};
+use crate::keyspace_arg::KeyspaceArg;
 use crate::{hex, human, progress};
 use std::ffi::OsString;
 use std::io::Write;
@@ -11,8 +12,13 @@ use std::time::Instant;
 ///
 /// An open store compacts itself in the background; use this before a long time of only reading. After an
 /// interruption, run it again to continue where it stopped.
+///
+/// Merges the segments of all keyspaces. With --keyspace, only those with keys of that keyspace; with
+/// --from or --to alone, only those with keys of the default one.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     /// Only segments with keys from this one on (inclusive)
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     from: Option<OsString>,
@@ -45,14 +51,17 @@ impl Args {
         }
         let from = from.map_or(Bound::Unbounded, Bound::Included);
         let to = to.map_or(Bound::Unbounded, Bound::Excluded);
-        let db = cx.open_to_write(false)?;
-        let data_bytes = || db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>();
+        let db = self.keyspace.open_to_write(cx, false)?;
+        let data_bytes = || db.db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>();
         let spinner = progress::spinner("compacting");
         let start = Instant::now();
         // Rows in the log count too: the flush puts them into level 0.
         db.flush()?;
         let data_bytes_before = data_bytes();
-        db.compact_range((from, to))?;
+        match (&from, &to) {
+            (Bound::Unbounded, Bound::Unbounded) if !self.keyspace.is_given() => db.db.compact()?,
+            _ => db.compact_range((from, to))?,
+        }
         let report = Report {
             data_bytes_before,
             data_bytes_after: data_bytes(),

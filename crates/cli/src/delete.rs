@@ -2,7 +2,8 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::hex;
-use sidebloom::{Batch, Db};
+use crate::keyspace_arg::KeyspaceArg;
+use sidebloom::{Batch, Keyspace};
 use std::ffi::OsString;
 use std::ops::Bound;
 
@@ -16,6 +17,8 @@ use std::ops::Bound;
                             sidebloom delete [OPTIONS] [--from <KEY>] [--to <KEY>]"
 )]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     /// The keys
     #[arg(
         required_unless_present_any = ["prefix", "from", "to"],
@@ -64,12 +67,12 @@ impl Args {
             self.keys.iter().map(|text| hex::argument("key", text, self.hex)).collect::<Result<_, _>>()?;
         keys.sort();
         keys.dedup();
-        let db = cx.open_to_write(false)?;
+        let db = self.keyspace.open_to_write(cx, false)?;
         let mut batch = Batch::new();
         let mut report = Report { deleted: 0, not_found: 0 };
         for key in &keys {
             if db.contains_key(key)? {
-                batch.delete(key);
+                batch.keyspace(&db).delete(key);
                 report.deleted += 1;
             } else {
                 report.not_found += 1;
@@ -84,7 +87,7 @@ impl Args {
                     to.map_or(Bound::Unbounded, Bound::Excluded),
                 );
                 let found = db.range(range.clone()).keys().next().transpose()?.is_some();
-                batch.delete_range(range);
+                batch.keyspace(&db).delete_range(range);
                 Some(found)
             }
         };
@@ -101,7 +104,7 @@ impl Args {
     }
 }
 
-fn delete_prefix(db: &Db, batch: &mut Batch, prefix: &[u8]) -> Result<bool, Failure> {
-    batch.delete_prefix(prefix);
+fn delete_prefix(db: &Keyspace, batch: &mut Batch, prefix: &[u8]) -> Result<bool, Failure> {
+    batch.keyspace(db).delete_prefix(prefix);
     Ok(db.prefix(prefix).keys().next().transpose()?.is_some())
 }

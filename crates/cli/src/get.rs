@@ -3,9 +3,9 @@
 use crate::context::{Context, Failure, Outcome};
 use crate::filter::input::InputLines;
 use crate::hex;
+use crate::keyspace_arg::KeyspaceArg;
 use crate::notice::notice;
 use crate::print::{JsonRow, RowFormat};
-use crate::remote::open_to_read;
 use crate::rows::escape;
 use sidebloom::Value;
 use std::ffi::{OsStr, OsString};
@@ -23,6 +23,8 @@ use std::path::Path;
 /// hyphen, give `--hex 2d`.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     /// The keys, or `-` for those of standard input
     #[arg(required = true, value_name = "KEY", allow_negative_numbers = true)]
     keys: Vec<OsString>,
@@ -52,7 +54,7 @@ impl Args {
         }
         let keys: Vec<Vec<u8>> =
             self.keys.iter().map(|text| hex::argument("key", text, self.hex)).collect::<Result<_, _>>()?;
-        let values = open_to_read(cx)?.multi_get(&keys)?;
+        let values = self.keyspace.open_to_read(cx)?.multi_get(&keys)?;
         let all_found = values.iter().all(Option::is_some);
         if keys.iter().zip(&values).any(|(key, value)| key == b"-0" && value.is_none()) {
             notice("-0 is taken for a key, which was not found; `get -0 -` reads keys that end in NUL");
@@ -67,7 +69,7 @@ impl Args {
 
     /// Looks up the keys of standard input, in batches.
     fn answer_lines(&self, cx: &Context) -> Result<Outcome, Failure> {
-        let db = open_to_read(cx)?;
+        let db = self.keyspace.open_to_read(cx)?;
         let mut all_found = true;
         let mut lines = InputLines::open(Path::new("-"), "looking up")?.ending_in_nul(self.null);
         lines.for_each_batch(|lines| {

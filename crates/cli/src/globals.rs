@@ -5,13 +5,14 @@ use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Command};
 
 /// Commands whose store has filters that learn prefixes.
-const STORE: [&str; 15] = [
+const STORE: [&str; 16] = [
     "get",
     "put",
     "delete",
     "scan",
     "load",
     "seen",
+    "keyspaces",
     "stats",
     "verify",
     "compact",
@@ -30,9 +31,9 @@ fn applies(option: &str, path: &[&str]) -> bool {
     let first = path.first().copied().unwrap_or_default();
     match option {
         "db" => STORE.contains(&first) || first == "bench",
-        "prefixes" => STORE.contains(&first) && first != "repair",
+        "prefixes" => STORE.contains(&first) && !matches!(first, "repair" | "keyspaces"),
         "wait" => STORE.contains(&first) || matches!(first, "bench" | "guard"),
-        "remote_cache" => PUBLISHED.contains(&first),
+        "remote_cache" => PUBLISHED.contains(&first) || path == ["keyspaces"],
         _ => true,
     }
 }
@@ -64,8 +65,16 @@ fn spread_below(
     names.iter().fold(command, |command, name| {
         let path = [path, &[name.as_str()]].concat();
         let added = options.iter().filter_map(|option| here(option, &path));
-        command.mut_subcommand(name, |sub| spread_below(sub.args(added), options, &path, here))
+        command.mut_subcommand(name, |sub| {
+            let own: Vec<Option<String>> = sub.get_arguments().map(long_name).collect();
+            let added = added.filter(|option| !own.contains(&long_name(option)));
+            spread_below(sub.args(added), options, &path, here)
+        })
     })
+}
+
+fn long_name(arg: &Arg) -> Option<String> {
+    arg.get_long().map(str::to_owned)
 }
 
 /// The shared options, given before or after the command's name.
@@ -96,6 +105,9 @@ impl<'m> Given<'m> {
                 let (option, path) = (option.replace('_', "-"), self.path.join(" "));
                 let instead = match (&*option, &*path) {
                     ("db", "demo") => ", which builds its own store: choose its directory with --keep",
+                    ("prefixes", "keyspaces create" | "keyspaces set") => {
+                        ": give it after the command, to store it with the keyspace"
+                    }
                     _ => "",
                 };
                 Err(self.error(all(), format!("--{option} has no effect on `{path}`{instead}")))

@@ -7,6 +7,7 @@ mod bench;
 mod checkpoint;
 mod compact;
 mod completions;
+mod compression;
 mod context;
 mod copy;
 mod delete;
@@ -18,10 +19,13 @@ mod guard;
 mod hex;
 mod holder;
 mod human;
+mod keyspace_arg;
+mod keyspaces;
 mod line_end;
 mod load;
 mod man;
 mod notice;
+mod policy_args;
 mod prefixes;
 mod print;
 mod progress;
@@ -58,8 +62,9 @@ use wait::Wait;
 #[derive(Parser)]
 #[command(name = "sidebloom", version, after_help = AFTER_HELP)]
 struct Cli {
-    /// Directory of the store; `put`, `load` and `seen` create it. `get`, `scan`, `stats`, `verify`, `export`
-    /// and `seen --check` also take the URL of a published store
+    /// Directory of the store; `put`, `load`, `seen`, `import` and `keyspaces create` create it. `get`,
+    /// `scan`, `stats`, `verify`, `export`, `keyspaces` and `seen --check` also take the URL of a
+    /// published store
     #[arg(long, help_heading = GLOBAL, value_name = "DIR|URL", env = "SIDEBLOOM_DB", default_value = "sidebloom.db")]
     db: PathBuf,
     /// Print JSON on standard output: one object, or one object per line for rows
@@ -105,6 +110,7 @@ enum Command {
     Scan(scan::Args),
     Load(load::Args),
     Seen(seen::Args),
+    Keyspaces(keyspaces::Args),
     Stats(stats::Args),
     Verify(verify::Args),
     Repair(repair::Args),
@@ -132,6 +138,7 @@ impl Command {
             Command::Scan(args) => args.run(cx),
             Command::Load(args) => args.run(cx),
             Command::Seen(args) => args.run(cx),
+            Command::Keyspaces(args) => args.run(cx),
             Command::Stats(args) => args.run(cx),
             Command::Verify(args) => args.run(cx),
             Command::Repair(args) => args.run(cx),

@@ -2,19 +2,22 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::hex;
+use crate::keyspace_arg::KeyspaceArg;
 use crate::notice::notice;
 use crate::print::JsonKey;
-use sidebloom::{CompareAndSet, Db, MAX_VALUE_BYTES};
+use sidebloom::{CompareAndSet, Keyspace, MAX_VALUE_BYTES};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
 
 /// Write a value, replacing any existing one
 ///
-/// Creates the store if it is missing, except with --if. Exits 1 when --if-absent or --if does not hold; then
-/// nothing is written.
+/// Creates the store if it is missing, except with --if and --keyspace. Exits 1 when --if-absent or --if
+/// does not hold; then nothing is written.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     /// The key
     #[arg(allow_negative_numbers = true)]
     key: OsString,
@@ -52,7 +55,7 @@ impl Args {
             self.expected.as_ref().map(|text| hex::argument("--if", text, self.hex)).transpose()?;
         let value =
             if self.value == "-" { read_stdin()? } else { hex::argument("value", &self.value, self.hex)? };
-        let db = cx.open_to_write(expected.is_none())?;
+        let db = self.keyspace.open_to_write(cx, expected.is_none())?;
         let has_condition = self.if_absent || expected.is_some();
         let written = if has_condition {
             put_if(&db, &key, expected.as_deref(), &value)?
@@ -72,7 +75,7 @@ impl Args {
 }
 
 /// Writes `value` if the key has the value `expected` (`None`: is absent), and says so if it has not.
-fn put_if(db: &Db, key: &[u8], expected: Option<&[u8]>, value: &[u8]) -> Result<bool, Failure> {
+fn put_if(db: &Keyspace, key: &[u8], expected: Option<&[u8]>, value: &[u8]) -> Result<bool, Failure> {
     let why = match db.compare_and_set(key, expected, Some(value))? {
         CompareAndSet::Set => return Ok(true),
         CompareAndSet::Differs(None) => "the key is absent",

@@ -1,9 +1,10 @@
 //! `sidebloom rebuild-filters`: retunes filters without touching the data.
 
 use crate::context::{Context, Failure, Outcome};
-use crate::human::{parse_bits, parse_bytes, parse_rate};
+use crate::keyspace_arg::KeyspaceArg;
+use crate::policy_args::PolicyArgs;
 use crate::{human, progress};
-use sidebloom::FilterPolicy;
+use sidebloom::{Db, RebuildReport};
 use std::io::Write;
 use std::ops::ControlFlow;
 
@@ -12,23 +13,15 @@ use std::ops::ControlFlow;
 /// Writes only sidecar files (NNNNNN.filter); segments keep their bytes. Filters that already fit are kept,
 /// so to continue after an interruption, run the command again. Segments written later get the filters of the
 /// policy that the store is opened with. Without an option: the library's default, 10 bits per key on
-/// average.
+/// average. Keyspaces with a policy of their own keep that.
+///
+/// With --keyspace, gives the segments of that keyspace the filters that its options ask for.
 #[derive(clap::Args)]
-#[group(multiple = false)]
 pub struct Args {
-    /// Bits per key, on average over the levels: with 8, about 0.8 % of absent keys pass; with 10, 0.2 %;
-    /// with 14, 0.02 %
-    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
-    bits_per_key: Option<f64>,
-    /// False-positive rate of a lookup over all levels, as 0.001 or 0.1%, using as little memory as possible
-    #[arg(long, value_name = "RATE", value_parser = parse_rate)]
-    target_fpr: Option<f64>,
-    /// Memory for all filters together, in bytes; K, M and G stand for powers of 1024
-    #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
-    memory: Option<u64>,
-    /// Blocked Bloom filters of this many bits per key on every level
-    #[arg(long, value_name = "BITS", value_parser = parse_bits)]
-    blocked_bloom: Option<f64>,
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
+    #[command(flatten)]
+    policy: PolicyArgs,
 }
 
 #[derive(serde::Serialize)]
@@ -41,33 +34,48 @@ struct Report {
 }
 
 impl Args {
-    fn policy(&self) -> FilterPolicy {
-        let bits = self.bits_per_key.map(FilterPolicy::bits_per_key);
-        let rate = self.target_fpr.map(FilterPolicy::target_fpr);
-        let memory = self.memory.map(FilterPolicy::memory_budget);
-        let bloom = self.blocked_bloom.map(FilterPolicy::blocked_bloom);
-        bits.or(rate).or(memory).or(bloom).unwrap_or_default()
-    }
-
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let db = cx.open_to_write(false)?;
-        let bar = progress::bar("rebuilding filters", 0);
-        let rebuilt = db.rebuild_filters_with(self.policy(), |so_far| {
-            bar.set_length(so_far.total);
-            bar.set_position(so_far.segments + so_far.kept + so_far.quarantined);
-            ControlFlow::Continue(())
+        let policy = self.policy.policy();
+        if self.keyspace.is_given() && policy.is_some() {
+            return Err(Failure::message(
+                "the options of a keyspace are stored: change them with `sidebloom keyspaces set NAME --rebuild`",
+            ));
+        }
+        let opened = self.keyspace.open_to_write(cx, false)?;
+        report(cx, &opened.db, |progress| match self.keyspace.is_given() {
+            true => opened.rebuild_filters_with(progress),
+            false => opened.db.rebuild_filters_with(policy.unwrap_or_default(), progress),
         })?;
-        bar.finish_and_clear();
-        let report = Report {
-            segments: rebuilt.segments,
-            kept: rebuilt.kept,
-            quarantined: rebuilt.quarantined,
-            keys: rebuilt.keys,
-            filter_bytes: rebuilt.filter_bytes,
-        };
-        cx.report(&report, |out| report.print(out))?;
         Ok(Outcome::Found)
     }
+}
+
+/// What is called before each segment.
+type Progress<'a> = &'a mut dyn FnMut(&RebuildReport) -> ControlFlow<()>;
+
+/// Rebuilds filters with a progress bar, and prints what was done.
+pub fn report(
+    cx: &Context,
+    db: &Db,
+    rebuild: impl FnOnce(Progress<'_>) -> sidebloom::Result<RebuildReport>,
+) -> Result<(), Failure> {
+    // Only verified filters are known to fit. The rebuild meets again what cannot be read.
+    _ = db.warm();
+    let bar = progress::bar("rebuilding filters", 0);
+    let rebuilt = rebuild(&mut |so_far| {
+        bar.set_length(so_far.total);
+        bar.set_position(so_far.segments + so_far.kept + so_far.quarantined);
+        ControlFlow::Continue(())
+    })?;
+    bar.finish_and_clear();
+    let report = Report {
+        segments: rebuilt.segments,
+        kept: rebuilt.kept,
+        quarantined: rebuilt.quarantined,
+        keys: rebuilt.keys,
+        filter_bytes: rebuilt.filter_bytes,
+    };
+    cx.report(&report, |out| report.print(out))
 }
 
 impl Report {

@@ -2,9 +2,9 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::hex;
+use crate::keyspace_arg::KeyspaceArg;
 use crate::notice::notice;
 use crate::print::RowFormat;
-use crate::remote::open_to_read;
 use sidebloom::{Skipped, Value};
 use std::ffi::OsString;
 use std::ops::Bound;
@@ -15,6 +15,8 @@ use std::ops::Bound;
 /// reads it back exactly. Exits 1 if the range has no rows.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     /// Only keys that start with this
     #[arg(long, value_name = "KEY", allow_hyphen_values = true)]
     prefix: Option<OsString>,
@@ -56,7 +58,7 @@ impl Args {
             notice(why);
         }
         let bounds = bounds(prefix, from, to);
-        let db = open_to_read(cx)?;
+        let db = self.keyspace.open_to_read(cx)?;
         let Some(bounds) = bounds else { return Ok(Outcome::NotFound) };
         let (mut range, mut damage) = (db.range(bounds), Damage::default());
         if self.skip_damaged {

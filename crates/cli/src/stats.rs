@@ -1,22 +1,24 @@
 //! `sidebloom stats`: the contents of the store, level by level.
 
 use crate::context::{Context, Failure, Outcome};
-use crate::remote::open_to_read;
+use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
 use crate::{human, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use sidebloom::{Db, LevelStats, MAX_KEY_BYTES, Stats};
+use sidebloom::{LevelStats, MAX_KEY_BYTES, Stats};
 use std::collections::BTreeMap;
 use std::io::Write;
 
 /// Print the contents and false-positive rates of each level
 ///
-/// Observed rates start when the store is opened, so there are none at first; --probe looks up absent keys
-/// before printing.
+/// The levels hold the rows of all keyspaces. Observed rates start when the store is opened, so there are
+/// none at first; --probe looks up absent keys before printing.
 #[derive(clap::Args)]
 pub struct Args {
-    /// Look up this many absent keys first: present keys with a suffix, spread over the whole store. Reads
-    /// every key, more than once if the store has fewer
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
+    /// Look up this many absent keys first: present keys with a suffix, spread over the whole keyspace.
+    /// Reads every key, more than once if there are fewer
     #[arg(long, value_name = "N", default_value_t = 0)]
     probe: u64,
 }
@@ -77,9 +79,15 @@ struct LevelRow {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let db = open_to_read(cx)?;
+        if self.keyspace.is_given() && self.probe == 0 {
+            return Err(Failure::message(
+                "the levels hold all keyspaces; --keyspace chooses the keys for --probe, and has no effect without it",
+            ));
+        }
+        let opened = self.keyspace.open_to_read(cx)?;
+        let db = &opened.db;
         db.warm()?; // Otherwise filters not verified yet would count as missing.
-        let probed = if self.probe > 0 { ask_for_absent_keys(&db, self.probe)? } else { 0 };
+        let probed = if self.probe > 0 { ask_for_absent_keys(&opened, self.probe)? } else { 0 };
         let stats = db.stats();
         let report = Report::new(&stats, probed);
         cx.report(&report, |out| {
@@ -90,21 +98,21 @@ impl Args {
     }
 }
 
-/// Picks keys evenly from the store and looks each up with a unique suffix, so that it falls into the same
+/// Picks keys evenly from the keyspace and looks each up with a unique suffix, so that it falls into the same
 /// segments and is (almost certainly) absent. Repeats the keys until it has made `probes` lookups. Returns
-/// their number: fewer only in an empty store.
-fn ask_for_absent_keys(db: &Db, probes: u64) -> Result<u64, Failure> {
-    let keys: u64 = db.stats().levels.iter().map(|level| level.keys).sum();
+/// their number: fewer only in an empty keyspace.
+fn ask_for_absent_keys(of: &OpenKeyspace, probes: u64) -> Result<u64, Failure> {
+    let keys: u64 = of.db.stats().levels.iter().map(|level| level.keys).sum();
     let bar = progress::bar("looking up absent keys", probes);
     let mut asked = 0;
     while asked < probes {
         let (before, left) = (asked, probes - asked);
         let stride = usize::try_from((keys / left).max(1)).unwrap_or(usize::MAX);
-        for row in db.iter().step_by(stride).take(usize::try_from(left).unwrap_or(usize::MAX)) {
+        for row in of.iter().step_by(stride).take(usize::try_from(left).unwrap_or(usize::MAX)) {
             let (mut key, _) = row?;
             key.truncate(MAX_KEY_BYTES - SUFFIX_BYTES_MAX);
             key.extend_from_slice(format!("\0absent{asked}").as_bytes());
-            db.contains_key(&key)?;
+            of.contains_key(&key)?;
             asked += 1;
             bar.inc(1);
         }

@@ -2,8 +2,8 @@
 
 use super::keys::MIN_KEY_BYTES;
 use super::workload::Workload;
+use crate::compression;
 use crate::human::{parse_bits, parse_bytes};
-use clap::builder::{PossibleValuesParser, TypedValueParser};
 use sidebloom::Compression;
 
 /// Measure workloads of db_bench and YCSB
@@ -38,6 +38,10 @@ pub struct Args {
     /// Threads
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1024))]
     pub threads: u64,
+    /// Spread the keys over this many keyspaces, in turn; multireadrandom reads from one per call
+    /// [default: all in the default keyspace]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
+    pub keyspaces: Option<u64>,
     /// Puts per write in fillseq, fillrandom and overwrite
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(1..=1_000_000))]
     pub batch: u64,
@@ -54,12 +58,13 @@ pub struct Args {
     #[arg(long, value_name = "BITS", value_parser = parse_bits)]
     pub bits_per_key: Option<f64>,
     /// Compression of blocks
-    #[arg(long, value_parser = compression_parser(), default_value = Compression::default().name())]
+    #[arg(long, value_parser = compression::parser(), default_value = Compression::default().name())]
     pub compression: Compression,
     /// Seed of keys, values and their order
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
-    /// Use the existing store at --db, loaded before with the same --num, --key-bytes and --seed
+    /// Use the existing store at --db, loaded before with the same --num, --key-bytes, --seed and
+    /// --keyspaces
     #[arg(long)]
     pub use_existing: bool,
 }
@@ -68,11 +73,4 @@ pub struct Args {
 pub enum FilterUse {
     On,
     Off,
-}
-
-/// Takes the names of all compressions.
-fn compression_parser() -> impl TypedValueParser<Value = Compression> {
-    let by_name = |name: String| Compression::ALL.iter().copied().find(|known| known.name() == name);
-    PossibleValuesParser::new(Compression::ALL.iter().map(|known| known.name()))
-        .map(move |name| by_name(name).unwrap_or_default())
 }

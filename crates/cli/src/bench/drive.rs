@@ -4,10 +4,11 @@
 //! lookup, so long workloads time one call in [`SAMPLED`]. Percentiles are of timed calls, clock included.
 
 use super::keys::{KeySpace, Rng, Values, mix};
+use super::keyspaces::Keyspaces;
 use crate::context::Failure;
 use hdrhistogram::Histogram;
 use indicatif::ProgressBar;
-use sidebloom::Db;
+use sidebloom::Keyspace;
 use std::sync::Barrier;
 use std::time::{Duration, Instant};
 
@@ -22,7 +23,7 @@ const BAR_STEP: u64 = 4096;
 
 /// The state of one thread of a workload.
 pub struct Worker<'a> {
-    pub db: &'a Db,
+    pub spaces: &'a Keyspaces,
     pub keys: &'a KeySpace,
     pub values: &'a Values,
     /// This thread's random numbers.
@@ -35,7 +36,7 @@ pub struct Worker<'a> {
 
 /// Runs workloads on a store.
 pub struct Driver<'a> {
-    pub db: &'a Db,
+    pub spaces: &'a Keyspaces,
     pub keys: &'a KeySpace,
     pub values: &'a Values,
     pub threads: u64,
@@ -86,12 +87,20 @@ impl WorkloadResult {
     }
 }
 
+impl<'a> Worker<'a> {
+    /// The keyspace of the keys of an index.
+    #[inline]
+    pub fn space(&self, index: u64) -> &'a Keyspace {
+        self.spaces.of(index)
+    }
+}
+
 impl<'a> Driver<'a> {
     /// A worker. `stream` selects its sequence of random numbers.
     pub fn worker(&self, stream: u64) -> Worker<'a> {
         let rng = Rng::new(mix(self.seed) ^ stream);
         Worker {
-            db: self.db,
+            spaces: self.spaces,
             keys: self.keys,
             values: self.values,
             rng,

@@ -3,6 +3,7 @@
 mod args;
 mod drive;
 mod keys;
+mod keyspaces;
 mod reads;
 mod report;
 mod store;
@@ -18,6 +19,7 @@ pub use args::Args;
 use drive::Driver;
 pub use keys::mix;
 use keys::{KeyKind, KeySpace, Values};
+use keyspaces::Keyspaces;
 use report::{Observed, Report, StoreCounters};
 use std::time::Instant;
 use store::Store;
@@ -29,11 +31,14 @@ impl Args {
         if !filled {
             self.workloads.insert(0, Workload::FillRandom);
         }
+        if self.keyspaces.is_some_and(|count| count > self.num) {
+            return Err(Failure::message("--keyspaces must be at most --num: each keyspace needs a key"));
+        }
         let keys = KeySpace::new(self.num, self.key_bytes as usize, self.seed);
         let values = Values::new(self.value_bytes as usize, self.seed);
         let mut store = Store::new(cx, &self)?;
         if self.use_existing {
-            check_existing(&mut store, &keys)?;
+            self.check_existing(&mut store, &keys)?;
         }
         report::print_head(cx)?;
         for (i, &workload) in self.workloads.iter().enumerate() {
@@ -57,10 +62,11 @@ impl Args {
         let amount = Amount { reads: self.reads.unwrap_or(self.num), batch: self.batch };
         let page_cache = if self.cold && !workload.writes() { Some(store.make_cold()?) } else { None };
         let db = store.db()?;
+        let spaces = &Keyspaces::open(&db, self.keyspaces, !self.use_existing)?;
         let meter = DiskMeter::new(store.path());
         let bar = progress::bar(&workload.name(), workload.calls(self.num, amount));
         let driver =
-            Driver { db: &db, keys, values, threads: self.threads, seed: self.seed, bar: bar.clone() };
+            Driver { spaces, keys, values, threads: self.threads, seed: self.seed, bar: bar.clone() };
         system::reset_peak_memory();
         let before = (StoreCounters::new(&db), meter.read());
         let result = workload.run(&driver, amount)?;
@@ -84,20 +90,21 @@ impl Args {
         };
         Ok(Report::new(workload, self.threads, observed))
     }
-}
 
-/// Checks by the first and the last key that the store was loaded with the same options.
-fn check_existing(store: &mut Store<'_>, keys: &KeySpace) -> Result<(), Failure> {
-    let db = store.db()?;
-    let mut key = Vec::new();
-    for index in [0, keys.num() - 1] {
-        keys.write(index, KeyKind::Present, &mut key);
-        if !db.contains_key(&key)? {
-            let path = store.path().display();
-            return Err(Failure::message(format!(
-                "{path} does not hold this benchmark's keys: load it with `bench fillrandom` and the same --num, --key-bytes and --seed"
-            )));
+    /// Checks by the first and the last key that the store was loaded with the same options.
+    fn check_existing(&self, store: &mut Store<'_>, keys: &KeySpace) -> Result<(), Failure> {
+        let db = store.db()?;
+        let spaces = Keyspaces::open(&db, self.keyspaces, false)?;
+        let mut key = Vec::new();
+        for index in [0, keys.num() - 1] {
+            keys.write(index, KeyKind::Present, &mut key);
+            if !spaces.of(index).contains_key(&key)? {
+                let path = store.path().display();
+                return Err(Failure::message(format!(
+                    "{path} does not hold this benchmark's keys: load it with `bench fillrandom` and the same --num, --key-bytes, --seed and --keyspaces"
+                )));
+            }
         }
+        Ok(())
     }
-    Ok(())
 }

@@ -31,16 +31,18 @@ fn random_get(worker: &mut Worker<'_>, kind: KeyKind) -> sidebloom::Result<u64> 
 #[inline]
 pub fn get(worker: &mut Worker<'_>, index: u64, kind: KeyKind) -> sidebloom::Result<u64> {
     worker.keys.write(index, kind, &mut worker.key);
-    Ok(u64::from(worker.db.get(&worker.key)?.is_some()))
+    Ok(u64::from(worker.space(index).get(&worker.key)?.is_some()))
 }
 
 /// Gets of present keys, several per call.
 pub fn many(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(calls, |worker, _| {
+        let chosen = worker.spaces.choose(&mut worker.rng);
         for key in &mut worker.many_keys {
-            worker.keys.write(worker.rng.below(worker.keys.num()), KeyKind::Present, key);
+            let index = worker.spaces.random_index(chosen, worker.keys, &mut worker.rng);
+            worker.keys.write(index, KeyKind::Present, key);
         }
-        let values = worker.db.multi_get(&worker.many_keys)?;
+        let values = worker.space(chosen).multi_get(&worker.many_keys)?;
         Ok(values.iter().flatten().count() as u64)
     })?;
     Ok(WorkloadResult::of_rows(timing, true))
@@ -80,7 +82,7 @@ pub fn seek(driver: &Driver<'_>, calls: u64) -> Result<WorkloadResult, Failure> 
 #[inline]
 pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom::Result<u64> {
     worker.keys.write(index, KeyKind::Present, &mut worker.key);
-    let mut range = worker.db.range(worker.key.as_slice()..);
+    let mut range = worker.space(index).range(worker.key.as_slice()..);
     let mut rows = 0;
     while rows < limit && range.next_row()?.is_some() {
         rows += 1;
@@ -91,9 +93,12 @@ pub fn rows_from(worker: &mut Worker<'_>, index: u64, limit: usize) -> sidebloom
 /// Reads all rows.
 pub fn scan(driver: &Driver<'_>) -> Result<WorkloadResult, Failure> {
     let timing = driver.run(1, |worker, _| {
-        let (mut range, mut rows) = (worker.db.iter(), 0);
-        while range.next_row()?.is_some() {
-            rows += 1;
+        let mut rows = 0;
+        for keyspace in worker.spaces.all() {
+            let mut range = keyspace.iter();
+            while range.next_row()?.is_some() {
+                rows += 1;
+            }
         }
         Ok(rows)
     })?;

@@ -31,10 +31,11 @@ fn write(
     let range = call * batch..((call + 1) * batch).min(worker.keys.num());
     let mut writes = Batch::new();
     for i in range.clone() {
-        worker.keys.write(index(i), KeyKind::Present, &mut worker.key);
-        writes.put(&worker.key, worker.values.pick(worker.rng.bits()));
+        let index = index(i);
+        worker.keys.write(index, KeyKind::Present, &mut worker.key);
+        writes.keyspace(worker.space(index)).put(&worker.key, worker.values.pick(worker.rng.bits()));
     }
-    worker.db.write(writes)?;
+    worker.spaces.write(writes)?;
     Ok(range.end - range.start)
 }
 
@@ -42,5 +43,5 @@ fn write(
 #[inline]
 pub fn put(worker: &mut Worker<'_>, index: u64) -> sidebloom::Result<()> {
     worker.keys.write(index, KeyKind::Present, &mut worker.key);
-    worker.db.put(&worker.key, worker.values.pick(worker.rng.bits()))
+    worker.space(index).put(&worker.key, worker.values.pick(worker.rng.bits()))
 }

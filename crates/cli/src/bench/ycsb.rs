@@ -110,8 +110,9 @@ struct Inserts {
 impl Inserts {
     fn insert(&self, worker: &mut Worker<'_>) -> sidebloom::Result<u64> {
         let nth = self.begun.fetch_add(1, Ordering::Relaxed);
-        worker.keys.write(worker.keys.shuffled(nth % worker.keys.num()), KeyKind::Inserted, &mut worker.key);
-        worker.db.put(&worker.key, worker.values.pick(worker.rng.bits()))?;
+        let index = worker.keys.shuffled(nth % worker.keys.num());
+        worker.keys.write(index, KeyKind::Inserted, &mut worker.key);
+        worker.space(index).put(&worker.key, worker.values.pick(worker.rng.bits()))?;
         self.finished.fetch_add(1, Ordering::Release);
         Ok(1)
     }

@@ -2,6 +2,7 @@
 
 use super::Slate;
 use crate::context::{Context, Failure, Outcome};
+use crate::keyspace_arg::KeyspaceArg;
 
 /// Copy the store to a SlateDB on object storage
 ///
@@ -10,6 +11,8 @@ use crate::context::{Context, Failure, Outcome};
 /// Before retrying an interrupted export, delete what it left.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     #[command(flatten)]
     to: Slate,
     /// Filter bits per key; the widest filter that fits is chosen
@@ -26,7 +29,7 @@ impl Args {
         let policy = ParityFilterPolicy::new(self.bits_per_key);
         let policy = policy.map_err(|error| Failure::message(format!("--bits-per-key: {error}")))?;
         let (store, path) = self.to.open()?;
-        let from = crate::remote::open_to_read(cx)?;
+        let from = self.keyspace.open_to_read(cx)?;
         let report = run(async {
             let builder =
                 slatedb::Db::builder(path, store).with_filter_policies(vec![std::sync::Arc::new(policy)]);

@@ -2,13 +2,16 @@
 
 use super::Slate;
 use crate::context::{Context, Failure, Outcome};
+use crate::keyspace_arg::KeyspaceArg;
 
 /// Copy a SlateDB on object storage to the store
 ///
-/// The store must be empty or missing; a missing one is created. All rows become visible at once, at the end.
-/// Expiry times are not copied.
+/// The store, or the keyspace, must be empty. A missing store is created, but no keyspace. All rows become
+/// visible at once, at the end. Expiry times are not copied.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     #[command(flatten)]
     from: Slate,
 }
@@ -23,7 +26,7 @@ impl Args {
         let report = run(async {
             // Before the store is created: a reader creates no database.
             let reader = slatedb::DbReader::builder(path, store).build().await?;
-            let db = cx.open_to_write(true)?;
+            let db = self.keyspace.open_to_write(cx, true)?;
             let copy = Copy::start("importing");
             let copied = import(&reader, &db, |so_far| copy.at(so_far)).await?;
             reader.close().await?;

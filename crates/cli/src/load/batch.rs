@@ -3,7 +3,7 @@
 use crate::context::Failure;
 use crate::human;
 use crate::rows::Row;
-use sidebloom::{Batch, Db};
+use sidebloom::{Batch, Keyspace};
 use std::collections::HashSet;
 use std::io::Write;
 
@@ -32,19 +32,19 @@ pub struct PendingBatch {
 
 impl PendingBatch {
     /// Counts the row if its key is already present.
-    pub fn look_up(&mut self, db: &Db, row: &Row) -> Result<(), Failure> {
+    pub fn look_up(&mut self, db: &Keyspace, row: &Row) -> Result<(), Failure> {
         self.overwritten += u64::from(!self.keys.insert(row.key.clone()) || db.contains_key(&row.key)?);
         Ok(())
     }
 
-    pub fn add(&mut self, row: &Row) {
-        self.batch.put(&row.key, &row.value);
+    pub fn add(&mut self, db: &Keyspace, row: &Row) {
+        self.batch.keyspace(db).put(&row.key, &row.value);
         self.rows += 1;
         self.key_bytes += row.key.len();
         self.bytes += row.key.len() + row.value.len();
     }
 
-    pub fn write(&mut self, db: &Db, report: &mut Report) -> Result<(), Failure> {
+    pub fn write(&mut self, db: &Keyspace, report: &mut Report) -> Result<(), Failure> {
         let written = std::mem::take(self);
         db.write(written.batch)?;
         report.loaded += written.rows;

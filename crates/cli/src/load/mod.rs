@@ -7,22 +7,23 @@ mod input;
 mod sniff;
 
 use crate::context::{Context, Failure, Outcome};
+use crate::keyspace_arg::KeyspaceArg;
 use crate::notice::notice;
 use crate::rows::{Column, ColumnChoice, Row, RowError};
 use crate::{hex, human};
 use batch::{PendingBatch, Report};
 use files::{Files, Reading, Stop};
 use format::Format;
-use sidebloom::{Db, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use sidebloom::{Keyspace, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 /// Load rows from files
 ///
-/// Creates the store if it is missing. Rows are written in batches, in the order of the files. A malformed
-/// line ends the load with an error that gives its number; the rows before it stay loaded, except with
-/// --bulk. Files compressed with gzip (or zstd, if built with the feature zstd) are decompressed. Archives,
-/// UTF-16 and other files that are not text are refused.
+/// Creates the store if it is missing, but no keyspace. Rows are written in batches, in the order of the
+/// files. A malformed line ends the load with an error that gives its number; the rows before it stay
+/// loaded, except with --bulk. Files compressed with gzip (or zstd, if built with the feature zstd) are
+/// decompressed. Archives, UTF-16 and other files that are not text are refused.
 ///
 /// Formats: `lines`: each line is a key, with an empty value. `tsv`, `csv`: columns; every row must have as
 /// many as the first. `jsonl`: one JSON object per line; without --key, as `scan --json` prints them. `scan`:
@@ -34,6 +35,8 @@ use std::time::Instant;
 /// malformed, except with --format lines.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     /// The files; `-` is standard input
     #[arg(required = true, value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -93,7 +96,7 @@ impl Args {
         // Inspect the file before creating the store. A slow pipe would keep the store open.
         let is_pipe = self.files.first().is_some_and(|file| input::is_pipe(file));
         let opened = (!is_pipe).then(|| Files::open(&self.files, self.reading())).transpose()?;
-        let db = cx.open_to_write(true)?;
+        let db = self.keyspace.open_to_write(cx, true)?;
         let mut files = opened.map_or_else(|| Files::open(&self.files, self.reading()), Ok)?;
         let counts = !self.blind && !self.bulk;
         let mut report = Report { overwritten: counts.then_some(0), ..Report::default() };
@@ -152,7 +155,7 @@ impl Args {
         Reading { format: self.format, null: self.null, columns }
     }
 
-    fn load(&self, db: &Db, rows: &mut Files<'_>, report: &mut Report) -> Result<(), Failure> {
+    fn load(&self, db: &Keyspace, rows: &mut Files<'_>, report: &mut Report) -> Result<(), Failure> {
         let mut pending = PendingBatch::default();
         let mut row = Row::default();
         loop {
@@ -161,7 +164,7 @@ impl Args {
                     if !self.blind {
                         pending.look_up(db, &row)?;
                     }
-                    pending.add(&row);
+                    pending.add(db, &row);
                 }
                 Ok(false) => return pending.write(db, report),
                 Err(error) => {
@@ -176,7 +179,7 @@ impl Args {
     }
 
     /// Loads all rows or none.
-    fn load_at_once(&self, db: &Db, rows: &mut Files<'_>, report: &mut Report) -> Result<(), Failure> {
+    fn load_at_once(&self, db: &Keyspace, rows: &mut Files<'_>, report: &mut Report) -> Result<(), Failure> {
         let (mut read, mut failure) = (Report::default(), None);
         let good = std::iter::from_fn(|| {
             let mut row = Row::default();

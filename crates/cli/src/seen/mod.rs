@@ -10,25 +10,25 @@ mod columns;
 mod lines;
 
 use crate::context::{Context, Failure, Outcome};
+use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
 use crate::load::format::Format;
 use crate::print::{JsonKey, LineFormat};
-use crate::remote::open_to_read;
 use crate::rows::{Column, ColumnChoice};
 use chunk::Chunk;
 use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use columns::KeyColumns;
 use lines::Lines;
-use sidebloom::Db;
+use sidebloom::Keyspace;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
 
 /// Print the lines that are new, and remember them
 ///
-/// Creates the store if it is missing. A line is new if it is no key of the store; then it becomes one, with
-/// an empty value. Of equal lines, the first is new. Lines are printed as they came, in their order. In the
-/// middle of a pipe, a line is printed before the next one is waited for.
+/// Creates the store if it is missing, but no keyspace. A line is new if it is no key of the store; then
+/// it becomes one, with an empty value. Of equal lines, the first is new. Lines are printed as they came,
+/// in their order. In the middle of a pipe, a line is printed before the next one is waited for.
 ///
 /// Lines are remembered first and then printed, up to 4096 at a time. So no line is ever printed as new
 /// twice, even if the command is killed. What was remembered but not yet printed is lost to the reader: the
@@ -43,6 +43,8 @@ use std::path::{Path, PathBuf};
 /// is not UTF-8; with --key, it also has `line` or `line_hex`.
 #[derive(clap::Args)]
 pub struct Args {
+    #[command(flatten)]
+    keyspace: KeyspaceArg,
     /// The files; `-` is standard input
     #[arg(default_value = "-", value_name = "FILE")]
     files: Vec<PathBuf>,
@@ -131,7 +133,7 @@ enum JsonText<'a> {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         self.inspect_files()?;
-        let db = if self.check { open_to_read(cx)? } else { cx.open_to_write(true)? };
+        let db = self.open(cx)?;
         let mut counts = Counts::default();
         let ended = self.files.iter().try_for_each(|file| self.sift(cx, &db, file, &mut counts));
         let closed = db.close();
@@ -143,6 +145,10 @@ impl Args {
         ended?;
         closed?;
         Ok(Outcome::found(counts.printed > 0))
+    }
+
+    fn open(&self, cx: &Context) -> Result<OpenKeyspace, Failure> {
+        if self.check { self.keyspace.open_to_read(cx) } else { self.keyspace.open_to_write(cx, true) }
     }
 
     /// Finds a missing file before any line is remembered.
@@ -173,7 +179,7 @@ impl Args {
         KeyColumns::new(format, ColumnChoice { key: self.key.clone(), value: Vec::new(), header }).map(Some)
     }
 
-    fn sift(&self, cx: &Context, db: &Db, file: &Path, counts: &mut Counts) -> Result<(), Failure> {
+    fn sift(&self, cx: &Context, db: &Keyspace, file: &Path, counts: &mut Counts) -> Result<(), Failure> {
         let mut lines = Lines::open(file, self.null, self.columns(file)?)?;
         let mut chunk = Chunk::default();
         loop {
@@ -188,7 +194,7 @@ impl Args {
     }
 
     /// Remembers the lines of a chunk, then prints those wanted.
-    fn tell(&self, cx: &Context, db: &Db, chunk: &Chunk, counts: &mut Counts) -> Result<(), Failure> {
+    fn tell(&self, cx: &Context, db: &Keyspace, chunk: &Chunk, counts: &mut Counts) -> Result<(), Failure> {
         let are_new: Vec<bool> = if self.check {
             let keys: Vec<&[u8]> = chunk.rows().map(|(_, key)| key).collect();
             db.multi_get(&keys)?.iter().map(Option::is_none).collect()

@@ -36,9 +36,17 @@ fn every_workload_finds_what_it_should() {
         ("ycsb-e", Some(1.0)),
     ];
     let names: Vec<&str> = workloads.iter().map(|(name, _)| *name).collect();
-    let lines = bench(&sandbox, &[&names.join(",")]);
+    for options in [&[][..], &["--keyspaces", "7", "--batch", "3", "--threads", "2"]] {
+        let lines = bench(&sandbox, &[&[&*names.join(",")], options].concat());
+        check(&lines, &workloads);
+    }
+    assert_eq!(sandbox.left_behind(), Vec::<std::path::PathBuf>::new());
+}
+
+/// Checks reports against the rows found for each operation.
+fn check(lines: &[String], workloads: &[(&str, Option<f64>)]) {
     assert_eq!(lines.len(), workloads.len());
-    for (line, (name, found)) in lines.iter().zip(workloads) {
+    for (line, &(name, found)) in lines.iter().zip(workloads) {
         assert_eq!(field(line, "workload"), name);
         let ops = number(line, "ops");
         match name {
@@ -55,7 +63,6 @@ fn every_workload_finds_what_it_should() {
             assert!(number(line, "settle_seconds") >= 0.0, "{line}");
         }
     }
-    assert_eq!(sandbox.left_behind(), Vec::<std::path::PathBuf>::new());
 }
 
 #[test]
@@ -159,4 +166,16 @@ fn ctrl_c_leaves_nothing_behind() {
     Command::new("kill").args(["-INT", &demo.id().to_string()]).status().unwrap();
     assert_eq!(demo.wait().unwrap().code(), Some(130));
     assert!(sandbox.left_behind().is_empty());
+}
+
+#[test]
+fn a_store_with_keyspaces_is_read_again_with_as_many() {
+    let sandbox = Sandbox::new();
+    let db = sandbox.path("kept").to_str().unwrap().to_owned();
+    bench(&sandbox, &["--db", &db, "--keyspaces", "7", "fillrandom"]);
+    let again = ["bench", "--num", "5000", "--db", &db, "--use-existing", "scan"];
+    let lines = sandbox.ok(&[&again[..], &["--json", "--keyspaces", "7"]].concat());
+    assert_eq!(number(&lines, "found"), 5000.0, "{lines}");
+    assert!(sandbox.fails(&again).contains("--keyspaces"));
+    assert!(sandbox.fails(&["bench", "--num", "5", "--keyspaces", "6"]).contains("at most --num"));
 }

@@ -56,6 +56,21 @@ mod with_slatedb {
     }
 
     #[test]
+    fn a_keyspace_comes_back_from_a_slatedb_as_another_one() {
+        let sandbox = with_rows();
+        for name in ["from", "to"] {
+            sandbox.ok(&["keyspaces", "create", name]);
+        }
+        sandbox.ok(&["put", "--keyspace", "from", "a", "1"]);
+        let slate = ["--slatedb", &url(&sandbox)];
+        sandbox.ok(&[&["export", "--keyspace", "from"], &slate[..]].concat());
+        sandbox.ok(&[&["import", "--keyspace", "to"], &slate[..]].concat());
+        assert_eq!(sandbox.ok(&["scan", "--keyspace", "to"]), "a\t1\n");
+        let error = sandbox.fails(&[&["import", "--keyspace", "from"], &slate[..]].concat());
+        assert!(error.contains("already has rows"), "{error}");
+    }
+
+    #[test]
     fn the_path_may_be_part_of_the_url() {
         let sandbox = with_rows();
         let url = format!("{}/a/b", url(&sandbox));

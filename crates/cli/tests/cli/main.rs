@@ -11,6 +11,7 @@ mod guard_remote;
 mod guard_serve;
 mod guard_serve_hostile;
 mod guard_serve_transactions;
+mod keyspaces;
 mod load;
 mod load_files;
 #[cfg(feature = "postgres")]

@@ -128,12 +128,15 @@ const fn saturated(number: usize) -> u32 {
     if number > u32::MAX as usize { u32::MAX } else { number as u32 }
 }
 
-/// `fixed:8`, `delimited:/:2`.
+/// `fixed:8`, `delimited:/:2`, `delimited:0x09:1`.
 impl fmt::Display for PrefixExtractor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Rule::Fixed { bytes } => write!(f, "fixed:{bytes}"),
-            Rule::Delimited { byte, count } => write!(f, "delimited:{}:{count}", byte.escape_ascii()),
+            Rule::Delimited { byte, count } if byte.is_ascii_graphic() => {
+                write!(f, "delimited:{}:{count}", char::from(byte))
+            }
+            Rule::Delimited { byte, count } => write!(f, "delimited:{byte:#04x}:{count}"),
         }
     }
 }

@@ -3,7 +3,7 @@
 use super::error::Error;
 use super::progress::{BATCHES, Copied};
 use bytes::Bytes;
-use sidebloom::Db;
+use sidebloom::Keyspace;
 use slatedb::config::ScanOptions;
 use slatedb::{DbIterator, DbReadOps};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
@@ -20,10 +20,10 @@ enum Message {
     End,
 }
 
-/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store, and returns their
-/// number. The rows arrive in order, so they go straight into segments ([`Db::ingest`]): they become visible
-/// all at once, and are durable on return. A failure, or dropping the future, leaves the store unchanged.
-/// `progress` is called after each batch of about 1 MiB.
+/// Copies all rows of a SlateDB (a `Db`, `DbSnapshot` or `DbReader`) to an empty store (or keyspace), and
+/// returns their number. The rows arrive in order, so they go straight into segments
+/// ([`Keyspace::ingest`]): they become visible all at once, and are durable on return. A failure, or
+/// dropping the future, leaves the store unchanged. `progress` is called after each batch of about 1 MiB.
 ///
 /// Expiry times, sequence numbers and creation times are not copied, nor are writes during the copy.
 ///
@@ -34,7 +34,11 @@ enum Message {
 ///
 /// # Panics
 /// Outside a Tokio runtime.
-pub async fn import<R: DbReadOps>(from: &R, to: &Db, progress: impl FnMut(Copied)) -> Result<Copied, Error> {
+pub async fn import<R: DbReadOps>(
+    from: &R,
+    to: &Keyspace,
+    progress: impl FnMut(Copied),
+) -> Result<Copied, Error> {
     let (store, empty) = (to.clone(), Error::NotEmpty { target: "the store" });
     spawn_blocking(move || match store.iter().next() {
         None => Ok(()),
