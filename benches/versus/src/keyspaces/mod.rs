@@ -1,5 +1,5 @@
-//! `versus keyspaces`: keyspaces of sidebloom, RocksDB's column families, fjall's keyspaces, redb's tables and
-//! LMDB's named databases.
+//! `versus keyspaces`: keyspaces of sidebloom, RocksDB's column families, fjall's keyspaces, redb's tables
+//! and LMDB's named databases.
 //!
 //! 1. Load three large keyspaces with different filters, find every row, time lookups in each, then batches
 //!    across all of them.

@@ -1,5 +1,5 @@
-//! The rows of the keyspaces. Each keyspace has keys of its own, and its number is in its values, so an answer
-//! of another keyspace is noticed.
+//! The rows of the keyspaces. Each keyspace has keys of its own, and its number is in its values, so an
+//! answer of another keyspace is noticed.
 
 use crate::keys::{self, KeyGenerator, KeyPresence, SplitMix64, ValueGenerator};
 
