@@ -33,7 +33,7 @@ fn kept_rows(task: &SpaceTask) -> u64 {
 
 fn open(task: &SpaceTask, names: &[&str]) -> Result<Box<dyn KeyspaceStore>> {
     let specs: Vec<_> = names.iter().map(|name| SpaceSpec::plain(*name)).collect();
-    task.open(&specs, false, dropped_rows(task) + kept_rows(task))
+    task.open(&specs, None, dropped_rows(task) + kept_rows(task))
 }
 
 /// Loads both keyspaces, in turn.

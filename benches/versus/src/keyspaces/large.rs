@@ -27,7 +27,7 @@ fn specs() -> Vec<SpaceSpec> {
 fn open(task: &SpaceTask) -> Result<Box<dyn KeyspaceStore>> {
     let settings = &task.settings;
     let each = settings.num + settings.rounds * settings.batches;
-    task.open(&specs(), false, each * SPACES.len() as u64)
+    task.open(&specs(), None, each * SPACES.len() as u64)
 }
 
 /// Loads all keyspaces, in batches of each in turn.

@@ -40,8 +40,8 @@ impl LmdbStore {
         let map_bytes = (1 << 30) + row * how.rows as usize * 8;
         let mut options = EnvOpenOptions::new();
         options.map_size(map_bytes.next_multiple_of(1 << 20));
-        let databases = if how.many { how.rows as u32 } else { specs.len() as u32 };
-        options.max_dbs(databases + MORE_DATABASES);
+        // Each transaction allocates memory for this many.
+        options.max_dbs(how.small.map_or(specs.len(), |small| small as usize) as u32 + MORE_DATABASES);
         // SAFETY: no other process opens this directory at the same time, and a benchmark can afford to lose
         // the store in a power failure (NOSYNC).
         let env = unsafe {

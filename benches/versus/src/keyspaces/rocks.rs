@@ -69,19 +69,20 @@ impl RocksStore {
     /// Opens or creates the store.
     pub fn open(dir: &Path, how: OpenSpec<'_>, specs: &[SpaceSpec]) -> Result<Self> {
         let cache = cache(&how.settings.rocks, how.settings.cache_bytes() as usize);
-        let mut options = family_options(&SpaceSpec::plain("default"), how.settings, how.many, &cache);
+        let many = how.small.is_some();
+        let mut options = family_options(&SpaceSpec::plain("default"), how.settings, many, &cache);
         options.create_missing_column_families(true);
-        if how.many {
+        if many {
             options.set_db_write_buffer_size(how.settings.memtable_bytes() as usize);
         }
         let families = specs.iter().map(|spec| {
-            ColumnFamilyDescriptor::new(&spec.name, family_options(spec, how.settings, how.many, &cache))
+            ColumnFamilyDescriptor::new(&spec.name, family_options(spec, how.settings, many, &cache))
         });
         Ok(RocksStore {
             db: DB::open_cf_descriptors(&options, dir, families)?,
             names: specs.iter().map(|spec| spec.name.clone()).collect(),
             settings: how.settings.clone(),
-            many: how.many,
+            many,
             cache,
         })
     }

@@ -18,7 +18,7 @@ fn specs(task: &SpaceTask) -> Vec<SpaceSpec> {
 }
 
 fn open_with(task: &SpaceTask, specs: &[SpaceSpec]) -> Result<Box<dyn KeyspaceStore>> {
-    task.open(specs, true, task.settings.small * ROWS)
+    task.open(specs, Some(task.settings.small), task.settings.small * ROWS)
 }
 
 /// Creates all keyspaces one by one, and writes their rows in turn.

@@ -40,8 +40,8 @@ impl SpaceSpec {
 pub struct OpenSpec<'s> {
     /// Sizes of cache and memtables.
     pub settings: &'s BenchSettings,
-    /// Whether the store has many small keyspaces.
-    pub many: bool,
+    /// How many small keyspaces the store has; `None` if it has a few large ones.
+    pub small: Option<u64>,
     /// Rows of all keyspaces, at most.
     pub rows: u64,
 }

@@ -56,8 +56,8 @@ pub struct SpaceTask {
 
 impl SpaceTask {
     /// Opens the store. `rows` is how many rows all of its keyspaces can have.
-    pub fn open(&self, specs: &[SpaceSpec], many: bool, rows: u64) -> Result<Box<dyn KeyspaceStore>> {
-        store::open(self.store, &self.dir, OpenSpec { settings: &self.settings.bench, many, rows }, specs)
+    pub fn open(&self, specs: &[SpaceSpec], small: Option<u64>, rows: u64) -> Result<Box<dyn KeyspaceStore>> {
+        store::open(self.store, &self.dir, OpenSpec { settings: &self.settings.bench, small, rows }, specs)
     }
 
     /// The rows of this many keyspaces.
