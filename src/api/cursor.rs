@@ -77,7 +77,8 @@ impl Cursor {
     /// Moves to the first row whose key is `key` or greater.
     ///
     /// # Errors
-    /// The errors of [`Db::get`](crate::Keyspace::get). The cursor is then at no row; another seek may succeed.
+    /// The errors of [`Db::get`](crate::Keyspace::get). The cursor is then at no row; another seek may
+    /// succeed.
     pub fn seek(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
         let space = self.space;
         space.with_stored(key.as_ref(), |stored| self.seek_towards(Direction::Forward, stored))

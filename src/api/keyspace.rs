@@ -9,7 +9,7 @@ use crate::engine::open::close::OpenStore;
 use crate::engine::read::Reader;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
-use crate::key::{HEADS_START, KeyspaceId, MAX_KEY_BYTES, Space, StoredKeys, Value};
+use crate::key::{HEADS_START, KeyspaceId, Space, StoredKeys, Value};
 use crate::options::{Durability, KeyspaceOptions};
 use crate::wal::{Batch, KeyspaceBatch};
 use std::sync::Arc;
@@ -295,43 +295,6 @@ impl Keyspace {
         self.space.with_stored(prefix.as_ref(), |stored| self.reader().may_contain_prefix(stored))
     }
 
-    /// Loads rows with unique keys in ascending order. They bypass the log and the memtable and become
-    /// segments with filters. They become visible all at once just before this returns, and are then durable.
-    /// They replace what the store has under their keys, including what was written during the load. The
-    /// store stays usable, even by `rows`. An empty iterator does nothing.
-    ///
-    /// Rows in between existing ones may go to level 0, where they are compacted later. At 36 level-0
-    /// segments, writers stall until compaction catches up.
-    ///
-    /// # Errors
-    /// The first error among the rows, [`Error::KeyOutOfOrder`](crate::Error::KeyOutOfOrder),
-    /// [`Error::KeyTooLarge`](crate::Error::KeyTooLarge),
-    /// [`Error::ValueTooLarge`](crate::Error::ValueTooLarge): no row is stored. The errors of
-    /// [`flush`](Self::flush) if the segments cannot be written or published.
-    pub fn ingest<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        rows: impl IntoIterator<Item = Result<(K, V)>>,
-    ) -> Result<()> {
-        let rows = &mut stored_rows(self.space, rows);
-        self.own()?.writer.ingest(self.id.as_deref(), rows)
-    }
-
-    /// [`ingest`](Self::ingest) for rows in any order. For rows with the same key, the last one wins. Sorting
-    /// takes as much memory as a memtable ([`Options::memtable_bytes`](crate::Options::memtable_bytes)). More
-    /// rows than that go to temporary files in the store's directory, which are removed before this returns,
-    /// or by the next open.
-    ///
-    /// # Errors
-    /// The errors of [`ingest`](Self::ingest), except for keys out of order.
-    /// [`Error::Corruption`](crate::Error::Corruption) if a temporary file does not read back as written.
-    pub fn ingest_unsorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        rows: impl IntoIterator<Item = Result<(K, V)>>,
-    ) -> Result<()> {
-        let rows = &mut stored_rows(self.space, rows);
-        self.own()?.writer.ingest_unsorted(self.id.as_deref(), rows)
-    }
-
     /// The values of several keys, in the order of `keys`, all as of one moment. Prefetches the filter lines
     /// of many keys at once.
     ///
@@ -380,9 +343,9 @@ impl Keyspace {
     }
 
     /// A snapshot of the store as it is now. It keeps its memtables in memory and its segments on disk while
-    /// the store is open. Drop snapshots and iterators before the last [`Db`](crate::Db): segment files are opened on
-    /// demand, so a later read fails with [`Error::Io`](crate::Error::Io) once another open of the store has
-    /// removed the file.
+    /// the store is open. Drop snapshots and iterators before the last [`Db`](crate::Db): segment files are
+    /// opened on demand, so a later read fails with [`Error::Io`](crate::Error::Io) once another open of the
+    /// store has removed the file.
     pub fn snapshot(&self) -> Snapshot {
         Snapshot::new(self.reader().clone(), self.space, self.check().err())
     }
@@ -402,35 +365,5 @@ impl Keyspace {
     /// The errors of [`sync`](Self::sync).
     pub fn flush(&self) -> Result<()> {
         self.own()?.writer.flush()
-    }
-}
-
-/// Rows with the keys as they are stored.
-fn stored_rows<K: AsRef<[u8]>, V>(
-    space: Space,
-    rows: impl IntoIterator<Item = Result<(K, V)>>,
-) -> impl Iterator<Item = Result<(StoredKey<K>, V)>> {
-    rows.into_iter().map(move |row| {
-        let (key, value) = row?;
-        match key.as_ref().len() {
-            len if len > MAX_KEY_BYTES => Err(Error::KeyTooLarge { len, max: MAX_KEY_BYTES }),
-            _ if space.head(key.as_ref()).is_empty() => Ok((StoredKey::Plain(key), value)),
-            _ => Ok((StoredKey::Headed(space.stored(key.as_ref())), value)),
-        }
-    })
-}
-
-/// A key as it is stored.
-enum StoredKey<K> {
-    Plain(K),
-    Headed(Vec<u8>),
-}
-
-impl<K: AsRef<[u8]>> AsRef<[u8]> for StoredKey<K> {
-    fn as_ref(&self) -> &[u8] {
-        match self {
-            StoredKey::Plain(key) => key.as_ref(),
-            StoredKey::Headed(key) => key,
-        }
     }
 }

@@ -6,6 +6,7 @@ mod bench_support;
 mod conditional;
 mod cursor;
 mod handle;
+mod ingest;
 mod keys;
 mod keyspace;
 mod keyspace_transaction;

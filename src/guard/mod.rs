@@ -27,9 +27,9 @@
 //!
 //! # How it works
 //! A guard is a directory with a [`Db`](crate::Db) of key hashes. Lookups use only its memtable and filters
-//! ([`Db::may_contain`](crate::Keyspace::may_contain)). The log makes insertions and deletions durable, and the
-//! filters follow through flushes and compactions. The value of a hash is the number of rows with the key;
-//! the hash is deleted with the last row.
+//! ([`Db::may_contain`](crate::Keyspace::may_contain)). The log makes insertions and deletions durable, and
+//! the filters follow through flushes and compactions. The value of a hash is the number of rows with the
+//! key; the hash is deleted with the last row.
 //!
 //! # What makes a "no" true
 //! 1. A key is inserted durably *before* the database commits its row, and removed *after* the database has

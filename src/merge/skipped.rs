@@ -23,8 +23,8 @@ pub struct SkippedKeys {
     /// The reason, with the file, the offset and the keys.
     pub error: Error,
     /// The keys that may be missing from the range. There may be none. Pass them to
-    /// [`Db::range`](crate::Keyspace::range), or to [`Db::delete_range`](crate::Keyspace::delete_range) before you write
-    /// them again.
+    /// [`Db::range`](crate::Keyspace::range), or to [`Db::delete_range`](crate::Keyspace::delete_range)
+    /// before you write them again.
     pub keys: (Bound<Vec<u8>>, Bound<Vec<u8>>),
     /// How many blocks cannot be read; `None` if unknown.
     pub blocks: Option<u64>,

@@ -26,7 +26,8 @@ const LEVEL0_TRIGGER: usize = 4;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
 pub enum Durability {
     /// Once the operating system has it. It survives the death of the process. After a power failure, a
-    /// prefix of all writes survives. [`Db::sync`](crate::Keyspace::sync) makes everything written so far durable.
+    /// prefix of all writes survives. [`Db::sync`](crate::Keyspace::sync) makes everything written so far
+    /// durable.
     #[default]
     Os,
     /// Once the disk has it (fdatasync, which concurrent writers share).
@@ -161,8 +162,8 @@ impl Options {
     }
 
     /// The prefixes of keys that filters hold in addition to the keys, so that a
-    /// [`prefix`](crate::Keyspace::prefix) or a range within one prefix skips every memtable and segment that has
-    /// no such key. Default none; up to 8 different ones, in any order.
+    /// [`prefix`](crate::Keyspace::prefix) or a range within one prefix skips every memtable and segment that
+    /// has no such key. Default none; up to 8 different ones, in any order.
     ///
     /// Each distinct prefix of a segment takes as many filter bits as a key, and [`FilterPolicy`] counts
     /// both. Nothing is stored but the prefixes in the filters: filters built with other extractors still
