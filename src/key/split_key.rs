@@ -1,12 +1,7 @@
 //! A key in two parts.
 
-use super::{prefix8, prefix16};
+use super::fronts::{prefix8, prefix16};
 use std::cmp::Ordering;
-
-/// The [front](SplitKey::front) of a key, and that of the key after its first 16 bytes.
-pub type LongFront = (u128, u128);
-/// Bytes of a key that its [`LongFront`] has.
-pub const LONG_FRONT_BYTES: usize = 32;
 
 /// A key in two parts, so that the keys of a block can share their prefix. Ordered as the whole key is.
 #[derive(Debug, Clone, Copy, Default)]
