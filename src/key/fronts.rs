@@ -27,8 +27,8 @@ pub fn long_front(key: &[u8]) -> LongFront {
     (prefix16(key), prefix16(key.get(16..).unwrap_or_default()))
 }
 
-/// [`SplitKey::front`](super::SplitKey::front) of a part of `bytes`. Loads 16 bytes at once where there are as many, and drops those
-/// that are not of the part.
+/// [`SplitKey::front`](super::SplitKey::front) of a part of `bytes`. Loads 16 bytes at once where there are
+/// as many, and drops those that are not of the part.
 #[inline]
 pub fn front_of(bytes: &[u8], part: Range<usize>) -> u128 {
     match bytes.get(part.start..).and_then(|rest| rest.first_chunk()) {
