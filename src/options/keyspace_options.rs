@@ -16,10 +16,14 @@ use crate::segment::Compression;
 /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
 /// use sidebloom::{Db, FilterPolicy, KeyspaceOptions};
 ///
-/// let db = Db::open(dir.path().join("service.db"))?; // Is only asked for what exists. let users =
-/// db.create_keyspace("users", KeyspaceOptions::new().filter_policy(FilterPolicy::OFF))?; // Is mostly asked
-/// for what does not exist. let seen = db.create_keyspace("seen",
-/// KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(15.0)))?; users.put("ann", "1")?;
+/// let db = Db::open(dir.path().join("service.db"))?;
+/// // Is only asked for what exists.
+/// let hits = KeyspaceOptions::new().filter_policy(FilterPolicy::OFF);
+/// let users = db.create_keyspace("users", hits)?;
+/// // Is mostly asked for what does not exist.
+/// let misses = KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(15.0));
+/// let seen = db.create_keyspace("seen", misses)?;
+/// users.put("ann", "1")?;
 /// assert!(seen.get("ann")?.is_none());
 /// # Ok(()) }
 /// ```
