@@ -44,7 +44,7 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::hash::{KeyHash, KeyHasher, is_newer_code};
-use crate::options::{FilterPolicy, Objective};
+use crate::options::FilterPolicy;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
@@ -75,8 +75,6 @@ const INTEGERS: u8 = 4;
 const UUIDS: u8 = 8;
 const ANY: u8 = 16;
 
-/// The last code of a filter policy.
-const LAST_POLICY: u8 = 4;
 
 pub(super) const TOTALS: u8 = b't';
 pub(super) const KNOWN_ABSENT: u8 = b'x';
@@ -152,7 +150,7 @@ impl Settings {
         buf.put_u32(WRITES);
         buf.put_u8(self.width.bytes() as u8);
         buf.put_u8(canonical_bits(self.canonical));
-        let (policy, number) = policy_code(self.policy);
+        let (policy, number) = self.policy.to_code();
         buf.put_u8(policy);
         let (code, key) = self.hasher.to_code();
         buf.put_u8(code);
@@ -205,7 +203,7 @@ impl Settings {
         };
         let newer = [
             (13, "canonical form", canonical, canonical >= 2 * ANY),
-            (14, "filter policy", policy, policy > LAST_POLICY),
+            (14, "filter policy", policy, FilterPolicy::is_newer_code(policy)),
             (15, "hash code", code, is_newer_code(code)),
         ];
         if let Some((offset, what, code, _)) = newer.into_iter().find(|(.., is_newer)| *is_newer) {
@@ -213,7 +211,7 @@ impl Settings {
         }
         let canonical =
             canonical_from_bits(canonical).ok_or_else(|| damaged(13, "invalid canonical form"))?;
-        let policy = policy_of_code(policy, number).ok_or_else(|| damaged(14, "invalid filter policy"))?;
+        let policy = FilterPolicy::from_code(policy, number).ok_or_else(|| damaged(14, "invalid filter policy"))?;
         let hasher = KeyHasher::from_code(code, [first, second])
             .filter(|hasher| hasher.function() == KeyHash::SipHash13)
             .ok_or_else(|| damaged(15, "invalid key hash"))?;
@@ -266,29 +264,6 @@ fn canonical_from_bits(bits: u8) -> Option<Canonical> {
         _ => return None,
     };
     Some(Canonical { fold: bits & FOLD != 0, pad: bits & PAD != 0, any: bits & ANY != 0, values })
-}
-
-/// The code of a filter policy, and its parameter.
-fn policy_code(policy: FilterPolicy) -> (u8, u64) {
-    match policy.objective() {
-        Objective::Off => (0, 0),
-        Objective::AverageBits(bits) => (1, bits.to_bits()),
-        Objective::SumFpr(rate) => (2, rate.to_bits()),
-        Objective::TotalBytes(bytes) => (3, bytes),
-        Objective::BlockedBloom(bits) => (4, bits.to_bits()),
-    }
-}
-
-/// The filter policy with this code and parameter; `None` if there is none.
-fn policy_of_code(code: u8, number: u64) -> Option<FilterPolicy> {
-    FilterPolicy::new(match code {
-        0 if number == 0 => Objective::Off,
-        1 => Objective::AverageBits(f64::from_bits(number)),
-        2 => Objective::SumFpr(f64::from_bits(number)),
-        3 => Objective::TotalBytes(number),
-        4 => Objective::BlockedBloom(f64::from_bits(number)),
-        _ => return None,
-    })
 }
 
 #[cfg(test)]

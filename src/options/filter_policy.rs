@@ -65,6 +65,34 @@ impl FilterPolicy {
         self.objective
     }
 
+    /// Its code in files, and its parameter.
+    pub(crate) fn to_code(self) -> (u8, u64) {
+        match self.objective {
+            Objective::Off => (0, 0),
+            Objective::AverageBits(bits) => (1, bits.to_bits()),
+            Objective::SumFpr(rate) => (2, rate.to_bits()),
+            Objective::TotalBytes(bytes) => (3, bytes),
+            Objective::BlockedBloom(bits) => (4, bits.to_bits()),
+        }
+    }
+
+    /// Whether only a newer version writes this code.
+    pub(crate) fn is_newer_code(code: u8) -> bool {
+        code > 4
+    }
+
+    /// The policy with this code and parameter; `None` if there is none.
+    pub(crate) fn from_code(code: u8, number: u64) -> Option<Self> {
+        FilterPolicy::new(match code {
+            0 if number == 0 => Objective::Off,
+            1 => Objective::AverageBits(f64::from_bits(number)),
+            2 => Objective::SumFpr(f64::from_bits(number)),
+            3 => Objective::TotalBytes(number),
+            4 => Objective::BlockedBloom(f64::from_bits(number)),
+            _ => return None,
+        })
+    }
+
     pub(crate) fn validate(&self) -> Result<()> {
         let problem = match self.objective {
             Objective::AverageBits(bits) | Objective::BlockedBloom(bits) => {

@@ -1,7 +1,7 @@
 //! The stored form of a keyspace's options. Each field is a tag, the length of its contents, and these. So a
 //! field of a newer version is told from damage.
 
-use super::{FilterPolicy, KeyspaceOptions, Objective};
+use super::{FilterPolicy, KeyspaceOptions};
 use crate::codec::{Decoder, Encode};
 use crate::filter::{PrefixExtractor, PrefixSet};
 use crate::segment::Compression;
@@ -26,7 +26,7 @@ pub fn encode(options: &KeyspaceOptions, out: &mut Vec<u8>) {
         out.put_bytes(contents);
     };
     if let Some(policy) = options.filter_policy {
-        let (code, number) = code_of(policy);
+        let (code, number) = policy.to_code();
         let mut contents = vec![code];
         contents.put_u64(number);
         field(FILTER_POLICY, &contents);
@@ -46,27 +46,6 @@ pub fn encode(options: &KeyspaceOptions, out: &mut Vec<u8>) {
     }
 }
 
-fn code_of(policy: FilterPolicy) -> (u8, u64) {
-    match policy.objective() {
-        Objective::Off => (0, 0),
-        Objective::AverageBits(bits) => (1, bits.to_bits()),
-        Objective::SumFpr(rate) => (2, rate.to_bits()),
-        Objective::TotalBytes(bytes) => (3, bytes),
-        Objective::BlockedBloom(bits) => (4, bits.to_bits()),
-    }
-}
-
-fn policy_of(code: u8, number: u64) -> Result<Option<FilterPolicy>, Unreadable> {
-    Ok(FilterPolicy::new(match code {
-        0 => Objective::Off,
-        1 => Objective::AverageBits(f64::from_bits(number)),
-        2 => Objective::SumFpr(f64::from_bits(number)),
-        3 => Objective::TotalBytes(number),
-        4 => Objective::BlockedBloom(f64::from_bits(number)),
-        _ => return Err(Unreadable::Newer(FILTER_POLICY)),
-    }))
-}
-
 /// Reads the output of [`encode`], to its end.
 pub fn decode(fields: &mut Decoder<'_>) -> Result<KeyspaceOptions, Unreadable> {
     let mut options = KeyspaceOptions::default();
@@ -76,7 +55,10 @@ pub fn decode(fields: &mut Decoder<'_>) -> Result<KeyspaceOptions, Unreadable> {
         let known = match tag {
             FILTER_POLICY => {
                 let (code, number) = contents.u8().zip(contents.u64()).ok_or(Unreadable::Damaged)?;
-                options.filter_policy = policy_of(code, number)?;
+                if FilterPolicy::is_newer_code(code) {
+                    return Err(Unreadable::Newer(tag));
+                }
+                options.filter_policy = FilterPolicy::from_code(code, number);
                 options.filter_policy.is_some()
             }
             PREFIXES => {
