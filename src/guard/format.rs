@@ -75,7 +75,6 @@ const INTEGERS: u8 = 4;
 const UUIDS: u8 = 8;
 const ANY: u8 = 16;
 
-
 pub(super) const TOTALS: u8 = b't';
 pub(super) const KNOWN_ABSENT: u8 = b'x';
 pub(super) const NOTE: u8 = b'n';
@@ -211,7 +210,8 @@ impl Settings {
         }
         let canonical =
             canonical_from_bits(canonical).ok_or_else(|| damaged(13, "invalid canonical form"))?;
-        let policy = FilterPolicy::from_code(policy, number).ok_or_else(|| damaged(14, "invalid filter policy"))?;
+        let policy =
+            FilterPolicy::from_code(policy, number).ok_or_else(|| damaged(14, "invalid filter policy"))?;
         let hasher = KeyHasher::from_code(code, [first, second])
             .filter(|hasher| hasher.function() == KeyHash::SipHash13)
             .ok_or_else(|| damaged(15, "invalid key hash"))?;

@@ -51,12 +51,7 @@ impl FilterPlans {
         leaving: impl Iterator<Item = &'a LiveSegment> + Clone,
         coming: &[Coming],
     ) -> Self {
-        let own: BTreeMap<Space, FilterPolicy> = if policy.is_on() {
-            let own = keyspaces.with_own_policy().into_iter();
-            own.filter_map(|(space, options)| Some((space, options.filter_policy?))).collect()
-        } else {
-            BTreeMap::new()
-        };
+        let own = if policy.is_on() { keyspaces.own_policies() } else { BTreeMap::new() };
         let mut plans = FilterPlans {
             choices: Choices { common: None, own },
             live: Arc::clone(live),
@@ -72,8 +67,7 @@ impl FilterPlans {
         } else {
             plans.leaving = leaving.clone().map(|s| s.meta.id).collect();
             let own = plans.choices.own.keys().flat_map(|space| segments_of(live, *space));
-            let others = leaving
-                .filter(|s| s.meta.owner().is_none_or(|owner| !plans.choices.own.contains_key(&owner)));
+            let others = leaving.filter(|s| plans.own_space(&s.meta).is_none());
             LevelSizes::of(live, others.chain(own), &prefixes)
         };
         common.iter().for_each(|coming| sizes.add_entries(coming.level, coming.entries));
@@ -103,29 +97,25 @@ impl FilterPlans {
         self.with_plan(&segment.meta, |plan| plan.suits(segment)).unwrap_or(true)
     }
 
-    /// Segments whose filters should be replaced, the worst of each plan first: see [`FilterPlan::worst`].
+    /// Segments whose filters should be replaced: see [`FilterPlan::worst`]. Those of keyspaces with policies of
+    /// their own keep the filters that they were given.
     pub fn worst(&self, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
-        let is_own =
-            |s: &LiveSegment| s.meta.owner().is_some_and(|owner| self.choices.own.contains_key(&owner));
-        let common = self.choices.common.as_ref();
-        let mut worst = common.map_or_else(Vec::new, |plan| {
-            plan.worst(&self.live, |s| self.choices.own.is_empty() || !is_own(s), &may_change)
-        });
-        for space in self.choices.own.keys() {
-            if let Some(plan) = self.own_plan(*space) {
-                let is_of_it = |s: &LiveSegment| s.meta.owner() == Some(*space);
-                worst.extend(plan.worst(&self.live, is_of_it, &may_change));
-            }
-        }
-        worst
+        let plan = self.choices.common.as_ref();
+        let is_common = |s: &LiveSegment| self.own_space(&s.meta).is_none();
+        plan.map_or_else(Vec::new, |plan| plan.worst(&self.live, is_common, may_change))
     }
 
     fn with_plan<T>(&self, meta: &SegmentMeta, with: impl FnOnce(&FilterPlan) -> T) -> Option<T> {
-        let owner = if self.choices.own.is_empty() { None } else { meta.owner() };
-        match owner.filter(|owner| self.choices.own.contains_key(owner)) {
+        match self.own_space(meta) {
             Some(space) => self.own_plan(space).as_ref().map(with),
             None => self.choices.common.as_ref().map(with),
         }
+    }
+
+    /// The keyspace of a segment, if that has a policy of its own.
+    fn own_space(&self, meta: &SegmentMeta) -> Option<Space> {
+        let owner = if self.choices.own.is_empty() { None } else { meta.owner() };
+        owner.filter(|owner| self.choices.own.contains_key(owner))
     }
 
     /// The plan of a keyspace with a policy of its own.

@@ -117,7 +117,7 @@ impl Follower {
         let mut at = lock(&following.at);
         let started = following.since.elapsed();
         self.advance_to_now(&following.versions, &mut at)?;
-        refresh(&self.shared)?;
+        refresh(&self.shared);
         following.current_until.fetch_max(started.as_micros() as u64, Ordering::AcqRel);
         Ok(())
     }

@@ -17,13 +17,15 @@ impl Engine {
     /// # Errors
     /// [`Error::UnknownKeyspace`]; the errors of reading.
     pub fn open_keyspace(&self, name: &str) -> Result<Arc<KeyspaceId>> {
-        let catalog = Catalog::new(&self.shared);
-        let row = catalog.row(name)?.ok_or_else(|| Error::UnknownKeyspace { name: name.to_owned() })?;
         let keyspaces = &self.shared.storage.keyspaces;
-        Ok(match keyspaces.get(row.number) {
-            Some(id) => id,
-            None => keyspaces.add(name, row, 0),
-        })
+        loop {
+            let (seen, _) = keyspaces.now();
+            let row = Catalog::new(&self.shared).row(name)?;
+            let row = row.ok_or_else(|| Error::UnknownKeyspace { name: name.to_owned() })?;
+            if let Some(id) = keyspaces.open(name, row, seen) {
+                return Ok(id);
+            }
+        }
     }
 
     /// Creates a keyspace.
@@ -39,15 +41,14 @@ impl Engine {
         if catalog.row(name)?.is_some() {
             return Err(Error::KeyspaceExists { name: name.to_owned() });
         }
-        let row = CatalogRow { number: catalog.state()?.next, options };
-        let next = row
-            .number
-            .checked_add(1)
-            .ok_or(Error::NumbersExhausted { seq: u64::from(row.number), max: u64::from(u32::MAX) })?;
+        let before = catalog.state()?;
+        let what = || Error::InvalidArgument("the store has used up the numbers of keyspaces".into());
+        let next = before.next.checked_add(1).ok_or_else(what)?;
+        let row = CatalogRow { number: before.next, options };
         let mut batch = Batch::new();
         batch.put_stored(&name_key(name), &row.encode());
-        let version = self.change_catalog(batch, Some(next), Durability::Os)?;
-        Ok(keyspaces.add(name, row, version))
+        let version = self.change_catalog(CatalogState { next, ..before }, batch, Durability::Os)?;
+        Ok(keyspaces.set(name, row, version))
     }
 
     /// Gives a keyspace other options.
@@ -63,8 +64,9 @@ impl Engine {
         let row = CatalogRow { number, options };
         let mut batch = Batch::new();
         batch.put_stored(&name_key(&id.name), &row.encode());
-        let version = self.change_catalog(batch, None, Durability::Os)?;
-        keyspaces.add(&id.name, row, version);
+        let before = Catalog::new(&self.shared).state()?;
+        let version = self.change_catalog(before, batch, Durability::Os)?;
+        keyspaces.set(&id.name, row, version);
         Ok(())
     }
 
@@ -76,13 +78,14 @@ impl Engine {
         let keyspaces = &self.shared.storage.keyspaces;
         let changing = lock(&keyspaces.changing);
         let id = self.open_keyspace(name)?;
+        let before = Catalog::new(&self.shared).state()?;
         let (start, end) = id.space.bounds();
         let mut batch = Batch::new();
         batch.delete_stored(&name_key(name));
         batch.push_range(&DeletedRange { start: start.clone(), end: Some(end.clone()) });
         // From now on, whoever holds the log refuses batches that name it.
         id.set_dropped();
-        let changed = self.change_catalog(batch, None, Durability::Sync);
+        let changed = self.change_catalog(before, batch, Durability::Sync);
         let version = changed.inspect_err(|_| id.set_kept())?;
         if let Some(number) = id.space.number() {
             keyspaces.remove(number, version);
@@ -91,13 +94,13 @@ impl Engine {
         self.compactor.drop_within(&start, &end)
     }
 
-    /// Writes a change of the catalog, unless another one has come first. Returns its new version.
-    fn change_catalog(&self, mut batch: Batch, next: Option<u32>, durability: Durability) -> Result<u64> {
-        let before = Catalog::new(&self.shared).state()?;
-        let after = CatalogState { next: next.unwrap_or(before.next), version: before.version + 1 };
-        batch.put_stored(&state_key(), &after.encode());
+    /// Writes a change of the catalog, which then has this state and the next version. Returns that. The
+    /// caller holds `changing`.
+    fn change_catalog(&self, state: CatalogState, mut batch: Batch, durability: Durability) -> Result<u64> {
+        let version = state.version + 1;
+        batch.put_stored(&state_key(), &CatalogState { version, ..state }.encode());
         self.writer.write(batch, durability.max(self.shared.storage.options.durability))?;
-        Ok(after.version)
+        Ok(version)
     }
 
     /// The names of all keyspaces but the default one, in order.

@@ -4,8 +4,7 @@
 //! and repairs need not know of it. What it adds:
 //! 1. The catalog: rows of a keyspace of their own that hold the names, numbers and options (`catalog.rs`).
 //! 2. The keyspaces in memory, for whoever writes segments and filters (`registry.rs`).
-//! 3. Creating and dropping (`manage.rs`). A batch commits both, on the condition that the catalog is as it
-//!    was read.
+//! 3. Creating, changing and dropping (`manage.rs`), one at a time. Each is one batch.
 //!
 //! Dropping deletes the row of the name, and the range of all keys, in one synced batch. Then the segments
 //! that only have such keys are removed unread, in one edit of the manifest. A batch that names a dropped

@@ -10,25 +10,28 @@ use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Reads the catalog when a store is opened. What cannot be read is reported, and read again when somebody
-/// asks for a keyspace.
+/// Reads the catalog when a store is opened, and warns if that fails: whoever asks for a keyspace reads its
+/// row again.
 pub(crate) fn load(shared: &Arc<Shared>) {
     if let Err(error) = Catalog::new(shared).load() {
         tracing::warn!(%error, "cannot read the names and options of keyspaces; their segments get the store's options");
     }
 }
 
-/// In a store that another process writes: notices keyspaces that were created, changed or dropped.
-///
-/// # Errors
-/// The errors of reading.
-pub(crate) fn refresh(shared: &Arc<Shared>) -> Result<()> {
-    let keyspaces = &shared.storage.keyspaces;
-    if !keyspaces.is_due(shared.visible()) {
-        return Ok(());
+/// In a store that another process writes: notices keyspaces that were created, changed or dropped. If the
+/// catalog cannot be read, the keyspaces stay as they are, and a later call tries again.
+pub(crate) fn refresh(shared: &Arc<Shared>) {
+    let (keyspaces, visible) = (&shared.storage.keyspaces, shared.visible());
+    if !keyspaces.is_due(visible) {
+        return;
     }
     let catalog = Catalog::new(shared);
-    if keyspaces.version() == Some(catalog.state()?.version) { Ok(()) } else { catalog.load() }
+    let is_current = |state: CatalogState| keyspaces.now().1 == Some(state.version);
+    let outcome = catalog.state().and_then(|state| if is_current(state) { Ok(()) } else { catalog.load() });
+    match outcome {
+        Ok(()) => keyspaces.note_looked(visible),
+        Err(error) => tracing::debug!(%error, "cannot read the names and options of keyspaces"),
+    }
 }
 
 /// The catalog's rows.
@@ -77,8 +80,14 @@ impl Catalog {
     }
 
     fn load(&self) -> Result<()> {
-        let version = self.state()?.version;
-        self.reader.storage().keyspaces.replace(self.rows()?, version);
-        Ok(())
+        let keyspaces = &self.reader.storage().keyspaces;
+        loop {
+            let (seen, _) = keyspaces.now();
+            // Before the rows: if they are newer, the next look reads them again.
+            let version = self.state()?.version;
+            if keyspaces.replace(self.rows()?, version, seen) {
+                return Ok(());
+            }
+        }
     }
 }

@@ -3,7 +3,7 @@
 use super::catalog::CatalogRow;
 use crate::error::{Error, Result};
 use crate::key::{KeyspaceId, Seq, Space};
-use crate::options::KeyspaceOptions;
+use crate::options::{FilterPolicy, KeyspaceOptions};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
@@ -28,8 +28,19 @@ pub(crate) struct Keyspaces {
 #[derive(Default)]
 struct Known {
     by_number: BTreeMap<u32, (Arc<KeyspaceId>, Arc<KeyspaceOptions>)>,
-    /// The version of the catalog that was read; `None` if it could not be.
+    /// The version of the catalog that this has; `None` if it could not be read.
     version: Option<u64>,
+    /// How often this was changed.
+    changes: u64,
+}
+
+impl Known {
+    /// After a change that was written with this version of the catalog.
+    fn note_written(&mut self, version: u64) {
+        // Still without the rest, if that could not be read.
+        self.version = self.version.map(|_| version);
+        self.changes += 1;
+    }
 }
 
 impl Keyspaces {
@@ -60,54 +71,78 @@ impl Keyspaces {
         }
     }
 
-    /// Whether the catalog may have changed since the last call, now that everything up to `visible` can be
-    /// read.
+    /// Whether the catalog may have changed since [`note_looked`](Self::note_looked), now that everything up
+    /// to `visible` can be read.
     pub fn is_due(&self, visible: Seq) -> bool {
-        self.looked_at.swap(visible, Ordering::AcqRel) != visible
+        self.looked_at.load(Ordering::Acquire) != visible
     }
 
-    /// The version of the catalog in memory; `None` if it could not be read yet.
-    pub fn version(&self) -> Option<u64> {
-        lock(&self.known).version
+    /// A follower has looked for changes up to this number.
+    pub fn note_looked(&self, visible: Seq) {
+        self.looked_at.store(visible, Ordering::Release);
     }
 
-    /// Replaces everything with what the catalog has at this version. Those that are gone were dropped.
-    pub fn replace(&self, rows: impl IntoIterator<Item = (String, CatalogRow)>, version: u64) {
+    /// How often this was changed, and the version of the catalog that it has; `None` if it could not be read.
+    /// Taken before the catalog is read, so that what was read is not used after a change.
+    pub fn now(&self) -> (u64, Option<u64>) {
+        let known = lock(&self.known);
+        (known.changes, known.version)
+    }
+
+    /// Replaces everything with what the catalog has at this version, unless something has changed since
+    /// `seen`. Those that are gone were dropped.
+    pub fn replace(&self, rows: Vec<(String, CatalogRow)>, version: u64, seen: u64) -> bool {
         let mut known = lock(&self.known);
+        if known.changes != seen {
+            return false;
+        }
         let mut before = std::mem::take(&mut known.by_number);
         for (name, CatalogRow { number, options }) in rows {
-            let id = match before.remove(&number) {
-                Some((id, _)) => id,
-                None => Arc::new(KeyspaceId::new(name, Space::new(number), self.store)),
-            };
+            let id = before.remove(&number).map(|(id, _)| id);
+            let id = id.unwrap_or_else(|| self.new_id(&name, number));
             known.by_number.insert(number, (id, shared(options)));
         }
         before.values().for_each(|(id, _)| id.set_dropped());
         known.version = Some(version);
+        known.changes += 1;
+        true
     }
 
-    /// The keyspace of a row of the catalog, at this version.
-    pub fn add(&self, name: &str, row: CatalogRow, version: u64) -> Arc<KeyspaceId> {
+    /// The keyspace of a row that was read after `seen`. `None` if something has changed since: it may have
+    /// been dropped.
+    pub fn open(&self, name: &str, row: CatalogRow, seen: u64) -> Option<Arc<KeyspaceId>> {
         let mut known = lock(&self.known);
-        known.version = known.version.max(Some(version));
-        let id = match known.by_number.remove(&row.number) {
-            Some((id, _)) => id,
-            None => Arc::new(KeyspaceId::new(name.to_owned(), Space::new(row.number), self.store)),
-        };
+        if let Some((id, _)) = known.by_number.get(&row.number) {
+            return Some(Arc::clone(id));
+        }
+        if known.changes != seen {
+            return None;
+        }
+        let id = self.new_id(name, row.number);
         known.by_number.insert(row.number, (Arc::clone(&id), shared(row.options)));
+        known.changes += 1;
+        Some(id)
+    }
+
+    /// The keyspace of a row that was written with this version of the catalog.
+    pub fn set(&self, name: &str, row: CatalogRow, version: u64) -> Arc<KeyspaceId> {
+        let mut known = lock(&self.known);
+        let id = known.by_number.remove(&row.number).map(|(id, _)| id);
+        let id = id.unwrap_or_else(|| self.new_id(name, row.number));
+        known.by_number.insert(row.number, (Arc::clone(&id), shared(row.options)));
+        known.note_written(version);
         id
     }
 
-    /// The keyspace with this number, if it is known.
-    pub fn get(&self, number: u32) -> Option<Arc<KeyspaceId>> {
-        lock(&self.known).by_number.get(&number).map(|(id, _)| Arc::clone(id))
-    }
-
-    /// Forgets a keyspace that was dropped.
+    /// Forgets a keyspace whose row was deleted with this version of the catalog.
     pub fn remove(&self, number: u32, version: u64) {
         let mut known = lock(&self.known);
-        known.version = known.version.max(Some(version));
         known.by_number.remove(&number);
+        known.note_written(version);
+    }
+
+    fn new_id(&self, name: &str, number: u32) -> Arc<KeyspaceId> {
+        Arc::new(KeyspaceId::new(name.to_owned(), Space::new(number), self.store))
     }
 
     /// The options of a keyspace: those of the store if it is the default one, or not known.
@@ -117,11 +152,11 @@ impl Keyspaces {
         found.map_or_else(|| Arc::clone(&DEFAULTS), |(_, options)| Arc::clone(options))
     }
 
-    /// The keyspaces with a filter policy of their own.
-    pub fn with_own_policy(&self) -> Vec<(Space, Arc<KeyspaceOptions>)> {
+    /// The filter policies of the keyspaces that have one of their own.
+    pub fn own_policies(&self) -> BTreeMap<Space, FilterPolicy> {
         let known = lock(&self.known);
-        let own = known.by_number.values().filter(|(_, options)| options.filter_policy.is_some());
-        own.map(|(id, options)| (id.space, Arc::clone(options))).collect()
+        let policies = known.by_number.values().map(|(id, options)| (id.space, options.filter_policy));
+        policies.filter_map(|(space, policy)| Some((space, policy?))).collect()
     }
 
     /// Fails unless the keyspace is one of this store's and was not dropped.
@@ -130,14 +165,48 @@ impl Keyspaces {
     /// [`Error::KeyspaceDropped`], [`Error::ForeignKeyspace`].
     pub fn check(&self, id: &KeyspaceId) -> Result<()> {
         let name = || id.name.clone();
-        match () {
-            () if id.store != self.store => Err(Error::ForeignKeyspace { name: name() }),
-            () if id.is_dropped() => Err(Error::KeyspaceDropped { name: name() }),
-            () => Ok(()),
+        if id.store != self.store {
+            return Err(Error::ForeignKeyspace { name: name() });
         }
+        if id.is_dropped() { Err(Error::KeyspaceDropped { name: name() }) } else { Ok(()) }
     }
 }
 
 fn shared(options: KeyspaceOptions) -> Arc<KeyspaceOptions> {
     if options == **DEFAULTS { Arc::clone(&DEFAULTS) } else { Arc::new(options) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn row(number: u32) -> CatalogRow {
+        CatalogRow { number, options: KeyspaceOptions::new() }
+    }
+
+    /// Somebody has read the row of a keyspace, and it is dropped before the handle is made.
+    #[test]
+    fn a_row_that_was_read_before_a_drop_opens_nothing() {
+        let keyspaces = Keyspaces::new(7);
+        let id = keyspaces.set("seen", row(1), 1);
+        let (seen, _) = keyspaces.now();
+        id.set_dropped();
+        keyspaces.remove(1, 2);
+        assert!(keyspaces.open("seen", row(1), seen).is_none());
+        let (seen, _) = keyspaces.now();
+        let again = keyspaces.open("seen", row(2), seen).unwrap();
+        assert!(!again.is_dropped() && id.is_dropped());
+    }
+
+    /// A follower has read the catalog, and somebody opens a keyspace that was created since.
+    #[test]
+    fn a_catalog_that_was_read_before_an_opening_drops_nothing() {
+        let keyspaces = Keyspaces::new(7);
+        let (seen, _) = keyspaces.now();
+        let created = keyspaces.open("new", row(1), seen).unwrap();
+        assert!(!keyspaces.replace(Vec::new(), 1, seen));
+        assert!(!created.is_dropped());
+        let (seen, _) = keyspaces.now();
+        assert!(keyspaces.replace(Vec::new(), 2, seen) && created.is_dropped());
+    }
 }
