@@ -88,7 +88,7 @@ impl Keyspace {
         self.check()?;
         let keys: Vec<&[u8]> = rows.iter().map(|(key, _)| key.as_ref()).collect();
         let stored = StoredKeys::new(self.space, &keys);
-        let keys = stored.keys();
+        let keys = stored.as_ref().map_or(keys, StoredKeys::keys);
         let seen = engine.shared.seen();
         let found: Vec<bool> = self.reader().multi_get(&keys)?.iter().map(Option::is_some).collect();
         let Some((batch, are_new)) = self.batch_of_new(rows, &found)? else {

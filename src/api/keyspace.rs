@@ -126,20 +126,6 @@ impl Keyspace {
         }
     }
 
-    /// Applies `plain` to keys that are stored as they are, and `stored` to others.
-    fn with_stored<K: AsRef<[u8]>, R>(
-        &self,
-        keys: &[K],
-        plain: impl FnOnce(&[K]) -> R,
-        stored: impl FnOnce(&[&[u8]]) -> R,
-    ) -> R {
-        if keys.iter().all(|key| self.space.head(key.as_ref()).is_empty()) {
-            plain(keys)
-        } else {
-            stored(&StoredKeys::new(self.space, keys).keys())
-        }
-    }
-
     #[inline]
     pub(crate) fn reader(&self) -> &Reader {
         &self.store.reader
@@ -283,8 +269,10 @@ impl Keyspace {
     /// [`may_contain`](Self::may_contain) for several keys, in the order of `keys`. Prefetches the filter
     /// lines of many keys at once.
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
-        let reader = self.reader();
-        self.with_stored(keys, |keys| reader.may_contain_many(keys), |keys| reader.may_contain_many(keys))
+        match StoredKeys::new(self.space, keys) {
+            None => self.reader().may_contain_many(keys),
+            Some(stored) => self.reader().may_contain_many(&stored.keys()),
+        }
     }
 
     /// Whether a key may start with `prefix`, from memtables and filters alone: [`Verdict::Absent`] is
@@ -302,8 +290,10 @@ impl Keyspace {
     /// The errors of [`get`](Self::get).
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
         self.check()?;
-        let reader = self.reader();
-        self.with_stored(keys, |keys| reader.multi_get(keys), |keys| reader.multi_get(keys))
+        match StoredKeys::new(self.space, keys) {
+            None => self.reader().multi_get(keys),
+            Some(stored) => self.reader().multi_get(&stored.keys()),
+        }
     }
 
     /// The keys and values within a range of keys, in order. Empty if the range's start is greater than its
@@ -330,7 +320,8 @@ impl Keyspace {
     /// [`Options::prefixes`](crate::Options::prefixes), it skips sources without such a key.
     pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Range {
         let prefix = prefix.as_ref();
-        if self.space.with_stored(prefix, |stored| self.reader().denies_prefix(stored)) {
+        let is_denied = |stored: &[u8]| self.reader().denies_prefix(stored);
+        if self.check().is_ok() && self.space.with_stored(prefix, is_denied) {
             Range::empty()
         } else {
             self.snapshot().prefix_range(prefix)

@@ -54,8 +54,10 @@ impl<'t> KeyspaceTransaction<'t> {
     /// # Errors
     /// Its errors.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let stored = StoredKeys::new(self.space, keys);
-        lock(&self.tx.work).multi_get(&self.tx.reader, &stored.keys())
+        match StoredKeys::new(self.space, keys) {
+            None => lock(&self.tx.work).multi_get(&self.tx.reader, keys),
+            Some(stored) => lock(&self.tx.work).multi_get(&self.tx.reader, &stored.keys()),
+        }
     }
 
     /// [`Transaction::range`](crate::Transaction::range).

@@ -240,7 +240,10 @@ pub enum Error {
         why: &'static str,
     },
     /// The keyspace of this handle was dropped. One that was created later with its name has other handles.
-    #[error("keyspace \"{}\" was dropped; nothing was written", show::escaped(name))]
+    #[error(
+        "keyspace \"{}\" was dropped, and its handle does nothing any more; open or create another one",
+        show::escaped(name)
+    )]
     KeyspaceDropped {
         /// Its name.
         name: String,

@@ -84,13 +84,11 @@ impl Space {
     /// The length of the head of a stored key; 0 for a key that only a newer version stores.
     #[inline]
     pub fn head_bytes(stored: &[u8]) -> usize {
-        if stored.first() == Some(&MARK) { Space::head_bytes_of_marked(stored) } else { 0 }
-    }
-
-    fn head_bytes_of_marked(stored: &[u8]) -> usize {
-        match stored.get(1) {
-            Some(&number_bytes) if usize::from(number_bytes) + 2 <= HEAD_BYTES_MAX.min(stored.len()) => {
-                2 + usize::from(number_bytes)
+        match stored {
+            [MARK, number_bytes, rest @ ..]
+                if usize::from(*number_bytes) <= rest.len().min(size_of::<u32>()) =>
+            {
+                2 + usize::from(*number_bytes)
             }
             _ => 0,
         }

@@ -9,15 +9,18 @@ pub struct StoredKeys {
 }
 
 impl StoredKeys {
-    /// Of keys of one keyspace, in their order.
-    pub fn new<K: AsRef<[u8]>>(space: Space, keys: &[K]) -> Self {
+    /// Of keys of one keyspace, in their order. `None` if all are stored as they are.
+    pub fn new<K: AsRef<[u8]>>(space: Space, keys: &[K]) -> Option<Self> {
+        if keys.iter().all(|key| space.head(key.as_ref()).is_empty()) {
+            return None;
+        }
         let (mut bytes, mut ends) = (Vec::new(), Vec::with_capacity(keys.len()));
         for key in keys.iter().map(AsRef::as_ref) {
             bytes.extend_from_slice(space.head(key));
             bytes.extend_from_slice(key);
             ends.push(bytes.len());
         }
-        StoredKeys { bytes, ends }
+        Some(StoredKeys { bytes, ends })
     }
 
     /// The stored keys.

@@ -2,6 +2,7 @@
 
 use super::catalog::CatalogRow;
 use crate::error::{Error, Result};
+use crate::filter::PrefixSet;
 use crate::key::{KeyspaceId, Seq, Space};
 use crate::options::{FilterPolicy, KeyspaceOptions};
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -19,6 +20,8 @@ pub(crate) struct Keyspaces {
     known: Mutex<Known>,
     /// Whether a stored key may have a head.
     has_heads: AtomicBool,
+    /// Whether a keyspace has, or had, prefixes of its own.
+    has_prefixes: AtomicBool,
     /// The sequence number up to which a follower has looked for changes.
     looked_at: AtomicU64,
     /// Held while the catalog is changed.
@@ -50,6 +53,7 @@ impl Keyspaces {
             store,
             known: Mutex::default(),
             has_heads: AtomicBool::new(false),
+            has_prefixes: AtomicBool::new(false),
             looked_at: AtomicU64::new(0),
             changing: Mutex::new(()),
         }
@@ -100,7 +104,7 @@ impl Keyspaces {
         for (name, CatalogRow { number, options }) in rows {
             let id = before.remove(&number).map(|(id, _)| id);
             let id = id.unwrap_or_else(|| self.new_id(&name, number));
-            known.by_number.insert(number, (id, shared(options)));
+            known.by_number.insert(number, (id, self.shared(options)));
         }
         before.values().for_each(|(id, _)| id.set_dropped());
         known.version = Some(version);
@@ -119,7 +123,7 @@ impl Keyspaces {
             return None;
         }
         let id = self.new_id(name, row.number);
-        known.by_number.insert(row.number, (Arc::clone(&id), shared(row.options)));
+        known.by_number.insert(row.number, (Arc::clone(&id), self.shared(row.options)));
         known.changes += 1;
         Some(id)
     }
@@ -129,7 +133,7 @@ impl Keyspaces {
         let mut known = lock(&self.known);
         let id = known.by_number.remove(&row.number).map(|(id, _)| id);
         let id = id.unwrap_or_else(|| self.new_id(name, row.number));
-        known.by_number.insert(row.number, (Arc::clone(&id), shared(row.options)));
+        known.by_number.insert(row.number, (Arc::clone(&id), self.shared(row.options)));
         known.note_written(version);
         id
     }
@@ -141,6 +145,13 @@ impl Keyspaces {
         known.note_written(version);
     }
 
+    fn shared(&self, options: KeyspaceOptions) -> Arc<KeyspaceOptions> {
+        if options.prefixes.is_some() {
+            self.has_prefixes.store(true, Ordering::Release);
+        }
+        if options == **DEFAULTS { Arc::clone(&DEFAULTS) } else { Arc::new(options) }
+    }
+
     fn new_id(&self, name: &str, number: u32) -> Arc<KeyspaceId> {
         Arc::new(KeyspaceId::new(name.to_owned(), Space::new(number), self.store))
     }
@@ -150,6 +161,13 @@ impl Keyspaces {
         let known = lock(&self.known);
         let found = space.number().and_then(|number| known.by_number.get(&number));
         found.map_or_else(|| Arc::clone(&DEFAULTS), |(_, options)| Arc::clone(options))
+    }
+
+    /// The extractors of a keyspace, if it has its own. Every walk asks, so this takes no lock as long as no
+    /// keyspace has any.
+    #[inline]
+    pub fn own_prefixes(&self, space: Space) -> Option<PrefixSet> {
+        if self.has_prefixes.load(Ordering::Acquire) { self.options(space).own_prefixes() } else { None }
     }
 
     /// The filter policies of the keyspaces that have one of their own.
@@ -170,10 +188,6 @@ impl Keyspaces {
         }
         if id.is_dropped() { Err(Error::KeyspaceDropped { name: name() }) } else { Ok(()) }
     }
-}
-
-fn shared(options: KeyspaceOptions) -> Arc<KeyspaceOptions> {
-    if options == **DEFAULTS { Arc::clone(&DEFAULTS) } else { Arc::new(options) }
 }
 
 #[cfg(test)]

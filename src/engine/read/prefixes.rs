@@ -74,7 +74,7 @@ impl Prefixes {
         if Space::head_bytes(stored) == 0 {
             return None;
         }
-        Space::of(stored).and_then(|space| self.keyspaces.options(space).own_prefixes())
+        Space::of(stored).and_then(|space| self.keyspaces.own_prefixes(space))
     }
 
     /// The probe for the keys that start with `prefix`. `None` if no extractor applies.

@@ -123,9 +123,7 @@ impl Storage {
 
     /// The extractors for a keyspace's filters; those of the store for a segment of several keyspaces.
     pub fn prefix_set_of(&self, owner: Option<Space>) -> PrefixSet {
-        let own = owner.filter(|space| space.number().is_some());
-        let own = own.and_then(|space| self.keyspaces.options(space).own_prefixes());
-        own.unwrap_or_else(|| self.prefix_set())
+        owner.and_then(|space| self.keyspaces.own_prefixes(space)).unwrap_or_else(|| self.prefix_set())
     }
 
     /// The members of a segment's filter, none yet.
