@@ -78,6 +78,18 @@ pub enum Error {
         /// The versions that this build reads. It writes the last one.
         supported: RangeInclusive<u32>,
     },
+    /// A store of an earlier format version has keys that start with 0xff, which this version would take for
+    /// keys of other keyspaces. Nothing was changed.
+    #[error(
+        "{} has format version {found}, and the store has keys that start with 0xff, which are stored in another way since then; write its rows out with the sidebloom that wrote them (`sidebloom scan`), and load them into a new store",
+        show::path(file)
+    )]
+    AmbiguousKeys {
+        /// The manifest.
+        file: PathBuf,
+        /// The version in its header.
+        found: u32,
+    },
     /// The file has a code that this build does not know, and its checksum matches. A newer version of this
     /// crate wrote it; nothing is damaged.
     #[error(

@@ -11,7 +11,9 @@ mod tests;
 
 pub(crate) use edit::overlap;
 pub use edit::{Edit, LogMark, ManifestState, SegmentMeta};
-pub use format::{WRITES, check_edit};
+#[cfg(fuzzing)]
+pub use format::WRITES;
+pub use format::check_edit;
 pub use log::{MANIFEST_TMP, Manifest, check_levels, encode_snapshot, overlapping_levels};
 pub use place::{LEVELS, Place, Quarantine};
 pub use reader::{MANIFEST, read_state};

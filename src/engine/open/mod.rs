@@ -23,8 +23,7 @@ use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, has_no_reader_locks,
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
 use crate::key::{HEADS_START, Seq};
-use crate::live::LiveSegment;
-use crate::manifest::{MANIFEST, Manifest, ManifestState, WRITES, check_levels, read_state};
+use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::segment::{Access, StoreIdentity};
@@ -141,7 +140,10 @@ pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine>
     let logs = recovery.inherit(&state, &live, replayed);
     let view =
         View::new(Arc::clone(&logs.memtable), live, false, storage.filter_use(), storage.prefixes.clone());
-    note_heads(&state, &view, &logs.built, &storage)?;
+    // The segments that the replay has built are published later.
+    let with_built = |view: &mut View| view.live = Arc::new(view.live.with(logs.built.clone(), &[]));
+    let whole = if logs.built.is_empty() { view.clone() } else { view.changed(with_built) };
+    note_heads(&state, &whole, &storage)?;
     let visible = logs.next_seq - 1;
     let shared = Shared::new(storage, work, view, visible);
     let engine = Engine::new(shared, Some(Writable { logs, manifest, state }), None);
@@ -151,24 +153,21 @@ pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine>
     Ok(engine)
 }
 
-/// Notes whether stored keys have heads, in the view or in segments that the replay has `built` and nobody
-/// has published yet.
+/// Notes whether stored keys of a view have heads.
 ///
 /// # Errors
-/// [`Error::UnsupportedVersion`] for such keys in a store of format version 5: there, they are keys as they
-/// are.
-fn note_heads(state: &ManifestState, view: &View, built: &[LiveSegment], storage: &Storage) -> Result<()> {
-    let are_built = built.iter().any(|segment| *segment.meta.largest >= *HEADS_START);
-    if !are_built && !view.may_have_heads() {
+/// [`Error::AmbiguousKeys`] for such keys in a store of format version 5: there, they are keys as they are.
+fn note_heads(state: &ManifestState, view: &View, storage: &Storage) -> Result<()> {
+    if !view.may_have_heads() {
         return Ok(());
     }
     storage.keyspaces.note_head();
     let Some(found) = state.earlier_version else { return Ok(()) };
     let from = Bound::Included(HEADS_START);
     let mut rows = view.merge(Seq::MAX, Direction::Forward, from, Bound::Unbounded, Access::Keys);
-    if are_built || rows.advance_visible()? {
+    if rows.advance_visible()? {
         let file = storage.dir.join(MANIFEST);
-        return Err(Error::UnsupportedVersion { file, found, supported: WRITES..=WRITES });
+        return Err(Error::AmbiguousKeys { file, found });
     }
     Ok(())
 }
@@ -205,7 +204,7 @@ fn open_following(path: &Path, mut options: Options, versions: Arc<Versions>) ->
     let view = view.changed(|view| view.immutable = memtables.collect());
     // The writer may store some at any time.
     storage.keyspaces.note_head();
-    note_heads(&state, &view, &[], &storage)?;
+    note_heads(&state, &view, &storage)?;
     Ok(Engine::new(Shared::new(storage, work, view, visible), None, Some(following)))
 }
 
@@ -229,6 +228,6 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Engine> {
         storage.filter_use(),
         storage.prefixes.clone(),
     );
-    note_heads(&state, &view, &[], &storage)?;
+    note_heads(&state, &view, &storage)?;
     Ok(Engine::new(Shared::new(storage, work, view, visible), None, None))
 }

@@ -2,4 +2,5 @@
 
 mod basics;
 mod dropped;
+mod elsewhere;
 mod options;

@@ -1,0 +1,184 @@
+//! Keyspaces in copies, followers and repairs, and in stores of an earlier format.
+
+use crate::support::{Crash, STORE, SimFs, fast_dir, files_with, tiny, tiny_on};
+use sidebloom::{Compression, Db, Error, FilterPolicy, Keyspace, KeyspaceOptions};
+use std::fs;
+use std::path::Path;
+
+fn off() -> KeyspaceOptions {
+    KeyspaceOptions::new().filter_policy(FilterPolicy::OFF).compression(Compression::Lz4)
+}
+
+fn fill(keyspace: &Keyspace, value: &str) {
+    (0..300u32).for_each(|i| keyspace.put(i.to_be_bytes(), value.repeat(20)).unwrap());
+}
+
+/// A store with rows in three keyspaces, and one that was dropped.
+fn make(db: &Db) {
+    let [a, b, gone] = ["a", "b", "gone"].map(|name| db.create_keyspace(name, off()).unwrap());
+    fill(&gone, "gone");
+    fill(db, "default");
+    fill(&a, "a");
+    db.drop_keyspace("gone").unwrap();
+    fill(&b, "b");
+}
+
+fn assert_made(db: &Db) {
+    assert_eq!(db.keyspaces().unwrap(), ["a", "b"]);
+    for (keyspace, value) in
+        [(Keyspace::clone(db), "default"), (db.keyspace("a").unwrap(), "a"), (db.keyspace("b").unwrap(), "b")]
+    {
+        assert_eq!(keyspace.iter().count().unwrap(), 300, "{value}");
+        assert_eq!(*keyspace.get(7u32.to_be_bytes()).unwrap().unwrap(), *value.repeat(20).as_bytes());
+        assert!(keyspace.get(700u32.to_be_bytes()).unwrap().is_none());
+        assert!(value == "default" || keyspace.options() == off());
+    }
+    assert!(matches!(db.keyspace("gone"), Err(Error::UnknownKeyspace { .. })));
+    assert!(db.verify().unwrap().is_ok());
+}
+
+#[test]
+fn checkpoints_and_read_only_openings_have_them() {
+    for flushed in [false, true] {
+        let dir = fast_dir();
+        let (store, copy) = (dir.path().join("store"), dir.path().join("copy"));
+        let db = tiny().open(&store).unwrap();
+        make(&db);
+        if flushed {
+            db.compact().unwrap();
+        }
+        db.checkpoint(&copy).unwrap();
+        db.drop_keyspace("a").unwrap();
+        drop(db);
+        assert_made(&tiny().read_only(true).open(&copy).unwrap());
+        let copy = tiny().open(&copy).unwrap();
+        assert_made(&copy);
+        let new = copy.create_keyspace("gone", KeyspaceOptions::new()).unwrap();
+        assert_eq!(new.iter().count().unwrap(), 0);
+    }
+}
+
+#[test]
+fn a_follower_sees_keyspaces_come_change_and_go() {
+    let dir = fast_dir();
+    let db = tiny().open(dir.path()).unwrap();
+    let follower = tiny().follow(true).open(dir.path()).unwrap();
+    assert!(matches!(follower.keyspace("a"), Err(Error::UnknownKeyspace { .. })));
+    make(&db);
+    follower.catch_up().unwrap();
+    assert_made(&follower);
+    let followed = follower.keyspace("a").unwrap();
+    for flushed in [false, true] {
+        let options = KeyspaceOptions::new().block_bytes(if flushed { 512 } else { 1024 });
+        db.keyspace("a").unwrap().set_options(options.clone()).unwrap();
+        db.keyspace("a").unwrap().put("more", "1").unwrap();
+        if flushed {
+            db.flush().unwrap();
+        }
+        follower.catch_up().unwrap();
+        assert!(followed.options() == options && followed.contains_key("more").unwrap());
+    }
+    let before = followed.snapshot();
+    db.drop_keyspace("a").unwrap();
+    db.compact().unwrap();
+    let again = db.create_keyspace("a", KeyspaceOptions::new()).unwrap();
+    follower.catch_up().unwrap();
+    assert!(matches!(followed.get("more"), Err(Error::KeyspaceDropped { .. })));
+    assert!(matches!(followed.prefix("m").next(), Some(Err(Error::KeyspaceDropped { .. }))));
+    assert_eq!(before.iter().count().unwrap(), 301);
+    again.put("new", "1").unwrap();
+    follower.catch_up().unwrap();
+    assert_eq!(follower.keyspace("a").unwrap().iter().count().unwrap(), 1);
+    assert!(follower.verify().unwrap().is_ok());
+}
+
+#[test]
+fn a_repair_without_a_manifest_finds_names_options_and_rows() {
+    for flushed in [false, true] {
+        let dir = fast_dir();
+        let db = tiny().open(dir.path()).unwrap();
+        make(&db);
+        if flushed {
+            db.compact().unwrap();
+        }
+        drop(db);
+        fs::remove_file(dir.path().join("MANIFEST")).unwrap();
+        tiny().repair(dir.path()).unwrap();
+        assert_made(&tiny().open(dir.path()).unwrap());
+    }
+}
+
+#[test]
+fn i4_a_created_keyspace_survives_with_its_first_synced_row() {
+    for crash in [Crash::Power, Crash::PowerOrdered, Crash::Kill] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).open(STORE).unwrap();
+        let seen = db.create_keyspace("seen", off()).unwrap();
+        seen.put("k", "v").unwrap();
+        db.sync().unwrap();
+        let db = tiny_on(&fs.crash(crash, 3)).open(STORE).unwrap();
+        let seen = db.keyspace("seen").unwrap();
+        assert!(seen.contains_key("k").unwrap() && seen.options() == off());
+    }
+}
+
+/// Makes the manifest one of format version 5, which has the same fields.
+fn make_version_5(store: &Path) {
+    let path = store.join("MANIFEST");
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[8] = 5;
+    let crc = crc32fast::hash(&bytes[..40]);
+    bytes[40..44].copy_from_slice(&crc.to_le_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[test]
+fn i14_rows_of_the_format_before_are_in_the_default_keyspace() {
+    for memtable_bytes in [4096, 1 << 20] {
+        for flushed in [false, true] {
+            for has_ambiguous in [false, true] {
+                let dir = fast_dir();
+                let db = tiny().open(dir.path()).unwrap();
+                fill(&db, "default");
+                db.delete_range([0xfe]..).unwrap();
+                if has_ambiguous {
+                    db.put([0xff; 9], "this key has no head in version 5").unwrap();
+                }
+                if flushed {
+                    db.flush().unwrap();
+                }
+                drop(db);
+                make_version_5(dir.path());
+                let options = || tiny().memtable_bytes(memtable_bytes);
+                let openings = [options().read_only(true), options().follow(true), options()];
+                for options in openings {
+                    let before = files_with(dir.path(), "");
+                    match options.open(dir.path()) {
+                        Ok(db) => {
+                            assert!(!has_ambiguous);
+                            assert_eq!(db.iter().count().unwrap(), 300);
+                        }
+                        Err(error) => {
+                            assert!(has_ambiguous, "{error}");
+                            assert!(matches!(error, Error::AmbiguousKeys { found: 5, .. }), "{error}");
+                            assert!(error.to_string().contains("keys that start with 0xff"), "{error}");
+                            let after = files_with(dir.path(), "");
+                            assert!(before.iter().all(|file| after.contains(file)), "no file is gone");
+                        }
+                    }
+                }
+                if !has_ambiguous {
+                    let db = tiny().open(dir.path()).unwrap();
+                    let seen = db.create_keyspace("seen", off()).unwrap();
+                    seen.put("k", "v").unwrap();
+                    db.put([0xff; 9], "with a head").unwrap();
+                    db.compact().unwrap();
+                    assert_eq!((db.iter().count().unwrap(), seen.iter().count().unwrap()), (301, 1));
+                    drop((seen, db));
+                    let db = tiny().open(dir.path()).unwrap();
+                    assert!(db.contains_key([0xff; 9]).unwrap());
+                }
+            }
+        }
+    }
+}
