@@ -1,11 +1,12 @@
 //! Many segments that only change their level, and writes that wait for a compaction.
 
 use super::reservation::Reservation;
+use crate::engine::filters::plans::segments_of;
 use crate::fs::RealFs;
 use crate::manifest::{Manifest, Place, read_state};
 use crate::support::{eventually, fast_dir};
 use crate::{Compression, Result};
-use crate::{Db, Options, WriteStall};
+use crate::{Db, KeyspaceOptions, Options, WriteStall};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -127,4 +128,27 @@ fn a_write_that_waits_for_a_compaction_says_so() {
     });
     assert_eq!(db.stats().write_stall, None);
     assert_eq!(db.get("key").unwrap().as_deref(), Some(b"last".as_slice()));
+}
+
+/// One flush writes all keyspaces. What leaves level 0 is split, though it overlaps nothing below.
+#[test]
+fn keyspaces_that_were_flushed_together_part_below_level_0() {
+    let dir = fast_dir();
+    let options = Options::new().segment_bytes(64 << 10).compression(Compression::None);
+    let db = options.open(dir.path()).unwrap();
+    let keyspaces = ["a", "b", "c"].map(|name| db.create_keyspace(name, KeyspaceOptions::new()).unwrap());
+    for keyspace in &keyspaces {
+        (0..200u32).for_each(|i| keyspace.put(i.to_be_bytes(), [7; 100]).unwrap());
+    }
+    db.compact().unwrap();
+    let live = db.engine().shared.live();
+    assert!(live.level0() == 0 && live.segments().count() >= 3);
+    for segment in live.segments().filter(|s| s.meta.owner().is_none()) {
+        assert!(segment.meta.file_bytes < 8 << 10, "{:?} is shared", segment.meta);
+    }
+    for keyspace in &keyspaces {
+        let of_it: u64 = segments_of(&live, keyspace.space()).map(|s| s.meta.entries).sum();
+        assert!(of_it > 150, "{of_it} rows of {} are in segments of its own", keyspace.name());
+    }
+    assert!(keyspaces.iter().all(|keyspace| keyspace.iter().count().unwrap() == 200));
 }

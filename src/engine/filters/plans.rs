@@ -97,8 +97,8 @@ impl FilterPlans {
         self.with_plan(&segment.meta, |plan| plan.suits(segment)).unwrap_or(true)
     }
 
-    /// Segments whose filters should be replaced: see [`FilterPlan::worst`]. Those of keyspaces with policies of
-    /// their own keep the filters that they were given.
+    /// Segments whose filters should be replaced: see [`FilterPlan::worst`]. Those of keyspaces with policies
+    /// of their own keep the filters that they were given.
     pub fn worst(&self, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
         let plan = self.choices.common.as_ref();
         let is_common = |s: &LiveSegment| self.own_space(&s.meta).is_none();

@@ -86,8 +86,8 @@ impl Keyspaces {
         self.looked_at.store(visible, Ordering::Release);
     }
 
-    /// How often this was changed, and the version of the catalog that it has; `None` if it could not be read.
-    /// Taken before the catalog is read, so that what was read is not used after a change.
+    /// How often this was changed, and the version of the catalog that it has; `None` if it could not be
+    /// read. Taken before the catalog is read, so that what was read is not used after a change.
     pub fn now(&self) -> (u64, Option<u64>) {
         let known = lock(&self.known);
         (known.changes, known.version)
