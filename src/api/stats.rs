@@ -115,7 +115,8 @@ impl Stats {
 pub struct LevelStats {
     /// Its number; 0 is the newest.
     pub level: usize,
-    /// Sorted runs that a lookup may have to search: every segment of level 0, one run of any other level.
+    /// Sorted runs that a lookup may have to search: every segment of level 0 with keys of its keyspace (here
+    /// the one with the most), one run of any other level.
     pub runs: usize,
     /// Segments.
     pub segments: usize,
@@ -192,7 +193,7 @@ impl Stats {
                 let weighted: f64 = segments.iter().map(|s| expected_fpr(s) * s.meta.entries as f64).sum();
                 LevelStats {
                     level: number,
-                    runs: if number == 0 { segments.len() } else { segments.len().min(1) },
+                    runs: if number == 0 { view.live.level0_depth() } else { segments.len().min(1) },
                     segments: segments.len(),
                     keys,
                     tombstones: segments.iter().map(|s| s.meta.tombstones).sum(),

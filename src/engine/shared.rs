@@ -47,7 +47,7 @@ pub(crate) struct Shared {
     /// The newest sequence number that readers may see.
     visible: AtomicU64,
     /// The number of segments in level 0 of the view, for writers, who look at nothing else of it.
-    level0: AtomicUsize,
+    level0_depth: AtomicUsize,
     /// See [`Seen`].
     epoch: AtomicU64,
     /// Signals background threads that there may be work.
@@ -63,7 +63,7 @@ impl Shared {
     pub fn new(storage: Storage, work: Arc<Condvar>, view: View, visible: Seq) -> Self {
         let before_own_logs = FileId(storage.first_own_id.0.saturating_sub(1));
         Shared {
-            level0: AtomicUsize::new(view.live.level0()),
+            level0_depth: AtomicUsize::new(view.live.level0_depth()),
             view: ArcSwap::from_pointee(view),
             current: CurrentView { store: storage.keyspaces.store, number: AtomicU64::new(0) },
             visible: AtomicU64::new(visible),
@@ -94,8 +94,8 @@ impl Shared {
 
     /// The number of segments in level 0.
     #[inline]
-    pub fn level0(&self) -> usize {
-        self.level0.load(Ordering::Acquire)
+    pub fn level0_depth(&self) -> usize {
+        self.level0_depth.load(Ordering::Acquire)
     }
 
     pub fn live(&self) -> Arc<LiveSet> {
@@ -168,7 +168,7 @@ impl Shared {
     #[must_use]
     pub fn change_view(&self, _control: &mut Control, change: impl FnOnce(&mut View)) -> Arc<View> {
         let view = self.view.load_full().changed(change);
-        self.level0.store(view.live.level0(), Ordering::Release);
+        self.level0_depth.store(view.live.level0_depth(), Ordering::Release);
         let before = self.view.swap(Arc::new(view));
         self.current.number.fetch_add(1, Ordering::Release);
         before

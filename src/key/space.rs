@@ -139,6 +139,12 @@ impl Space {
         }
     }
 
+    /// No stored key of the keyspace is smaller.
+    #[inline]
+    pub fn first_key(&self) -> &[u8] {
+        self.head(&[])
+    }
+
     /// The first stored key of the keyspace, and the first one after it.
     pub fn bounds(&self) -> (Vec<u8>, Vec<u8>) {
         match self.number {

@@ -1,5 +1,6 @@
 //! The live set: the segments of one moment, by level, and in runs with their fences for lookups.
 
+mod level0;
 mod level_counts;
 mod ranged_runs;
 mod runs;
@@ -8,6 +9,7 @@ mod segments;
 mod set;
 
 pub use level_counts::LevelCounts;
+pub use level0::{Level0Keyspace, reaches_into};
 pub use ranged_runs::RangedRuns;
 pub use runs::{Fenced, GROUP_RUNS_MAX, Run, RunGroup, Sought};
 pub use segment::{LiveSegment, hull};

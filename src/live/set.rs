@@ -4,6 +4,7 @@
 //! with the old. Readers keep the one they loaded as long as they need it. An obsolete segment's files are
 //! unlinked when the last live set with it is dropped.
 
+use super::level0::{self, Level0Keyspace};
 use super::ranged_runs::RangedRuns;
 use super::runs::{Run, RunGroup};
 use super::segment::LiveSegment;
@@ -18,7 +19,8 @@ use std::sync::{Arc, OnceLock};
 /// All levels and the quarantined segments.
 pub struct LiveSet {
     levels: [Level; LEVELS],
-    /// All sorted runs, newest first.
+    level0: Box<[Level0Keyspace]>,
+    /// All sorted runs, newest first where they overlap.
     groups: Arc<[RunGroup]>,
     quarantined: Box<[LiveSegment]>,
     ranged: RangedRuns,
@@ -50,6 +52,7 @@ impl LiveSet {
         let ranged = RangedRuns::of(&levels, &quarantined);
         LiveSet {
             groups: groups_of(&levels),
+            level0: level0::keyspaces(levels[0].segments()),
             levels,
             quarantined: quarantined.into(),
             ranged,
@@ -142,9 +145,15 @@ impl LiveSet {
         &self.levels
     }
 
-    /// The number of segments in level 0.
-    pub fn level0(&self) -> usize {
-        self.levels[0].segments().len()
+    /// Level 0 by keyspace: those that its segments begin in. No other keyspace has more segments there than
+    /// one of these.
+    pub fn level0_keyspaces(&self) -> &[Level0Keyspace] {
+        &self.level0
+    }
+
+    /// The most segments of level 0 that have keys of one keyspace.
+    pub fn level0_depth(&self) -> usize {
+        self.level0.iter().map(|of| of.segments).max().unwrap_or(0)
     }
 
     /// All segments: newest level first, quarantined ones last.
@@ -189,7 +198,7 @@ impl LiveSet {
         level0.segments().iter().any(within) || sorted.iter().any(first)
     }
 
-    /// All sorted runs, newest first.
+    /// All sorted runs: newest first where they overlap, and those of a keyspace together.
     #[inline]
     pub fn run_groups(&self) -> &Arc<[RunGroup]> {
         &self.groups
@@ -215,7 +224,7 @@ impl LiveSet {
 fn groups_of(levels: &[Level; LEVELS]) -> Arc<[RunGroup]> {
     let mut groups = Vec::new();
     let [level0, sorted @ ..] = levels;
-    for (number, segment) in level0.segments().iter().enumerate() {
+    for (number, segment) in level0::in_lookup_order(level0.segments()) {
         RunGroup::append_one(&mut groups, number, segment);
     }
     for (number, level) in (1..).zip(sorted) {

@@ -193,15 +193,6 @@ impl RangeTombstones {
         self.steps.get(at).map(|step| (&*step.from, step.seq))
     }
 
-    /// The number of ranges that begin at step `at` or later, and before `key`. Moves `at` past them.
-    pub fn pass(&self, at: &mut usize, key: &[u8]) -> u64 {
-        let rest = self.steps.iter().skip(*at).take_while(|step| *step.from < *key);
-        let (passed, ranges) =
-            rest.fold((0, 0), |(passed, ranges), step| (passed + 1, ranges + u64::from(step.seq > 0)));
-        *at += passed;
-        ranges
-    }
-
     /// The number of steps at or before the key.
     fn steps_to(&self, key: &[u8]) -> usize {
         self.steps.partition_point(|step| *step.from <= *key)

@@ -12,7 +12,7 @@
 
 use super::Compactor;
 use super::compaction::{Compaction, needs_no_tombstones};
-use super::pick::{deepest_bytes_max, level0_is_due, pick_level0};
+use super::pick::{deepest_bytes_max, level0_is_due, pick_due};
 use super::reservation::Reservation;
 use crate::bounds::KeyRange;
 use crate::engine::shared::Shared;
@@ -199,7 +199,7 @@ impl Compactor {
         loop {
             let (live, running) = self.live_and_running()?;
             let level0_first = level0_is_due(&live, &self.shared.storage.options) && !*level0_was_last;
-            let next = match pick_level0(&live, &self.shared.storage.options, &running) {
+            let next = match pick_due(&live, &self.shared.storage.options, &running) {
                 Some(compaction) if level0_first => NextStep::Compact(compaction),
                 None if level0_first && !running.iter().any(|r| r.writes(1)) => NextStep::Wait,
                 _ => manual.next(&live, &running),

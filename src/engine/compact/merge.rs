@@ -5,11 +5,11 @@
 
 use super::Compactor;
 use super::compaction::{Compaction, CompactionKind};
-use super::output_segments::CompactionOutput;
 use super::pick::pick_level0;
 use crate::direction::Direction;
 use crate::engine::filters::plans::Coming;
 use crate::engine::publish::LiveSetChange;
+use crate::engine::storage::output_segments::{SegmentOutput, large_keyspaces};
 use crate::engine::storage::segment_builder::UnpublishedSegments;
 use crate::engine::verify::check_whole;
 use crate::engine::write::commit::LEVEL0_SLOWDOWN;
@@ -125,7 +125,10 @@ impl Compactor {
         let sources = sources(compaction, &deleted);
         let mut merge = MergeCursor::new(sources, Direction::Forward, Bound::Unbounded, None);
         let kept = if compaction.bottom { RangeTombstones::default() } else { deleted.clone() };
-        let mut output = CompactionOutput::new(&self.filters, compaction, plans, kept, built);
+        let storage = &self.shared.storage;
+        let owned = compaction.inputs().filter_map(|s| Some((s.meta.owner()?, s.meta.file_bytes)));
+        let large = large_keyspaces(storage, owned);
+        let mut output = SegmentOutput::new(storage, compaction.output_level, plans, large, kept, built);
         let mut key = Vec::new();
         let mut span: Option<Span> = None;
         let mut entries = 0u64;
@@ -144,6 +147,7 @@ impl Compactor {
             output.append(&key, number.unwrap_or(merge.seq()), merge.kind(), merge.value())?;
         }
         output.finish()?;
+        built.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));
         let metrics = &self.shared.storage.metrics;
         metrics
             .compaction_read_bytes
@@ -164,7 +168,7 @@ impl Compactor {
     /// Whether level 0 has enough segments to slow writers down.
     fn level0_is_over_limit(&self) -> bool {
         let live = self.shared.live();
-        live.level0() >= LEVEL0_SLOWDOWN.max(self.shared.storage.options.level0_trigger)
+        live.level0_depth() >= LEVEL0_SLOWDOWN.max(self.shared.storage.options.level0_trigger)
     }
 
     /// Merges level 0 until it is within its limit. Only for a closing store, where nothing else compacts.

@@ -7,7 +7,6 @@ mod drop_keyspace;
 mod manual;
 mod merge;
 pub(crate) mod next_compaction;
-mod output_segments;
 pub(crate) mod pick;
 pub(crate) mod reservation;
 mod take_back;

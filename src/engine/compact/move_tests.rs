@@ -142,7 +142,7 @@ fn keyspaces_that_were_flushed_together_part_below_level_0() {
     }
     db.compact().unwrap();
     let live = db.engine().shared.live();
-    assert!(live.level0() == 0 && live.segments().count() >= 3);
+    assert!(live.level0_depth() == 0 && live.segments().count() >= 3);
     for segment in live.segments().filter(|s| s.meta.owner().is_none()) {
         assert!(segment.meta.file_bytes < 8 << 10, "{:?} is shared", segment.meta);
     }

@@ -2,7 +2,6 @@
 
 use super::FilterKeeper;
 use crate::direction::Direction;
-use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::tasks::queue::Queue;
 use crate::error::Result;
 use crate::filter::FilterSpec;
@@ -139,13 +138,6 @@ impl FilterKeeper {
         self.shared.storage.fs.sync_dir(&self.shared.storage.dir).map_err(|e| self.shared.fail(e))?;
         self.install(&segment.meta, sidecar.clone());
         Ok(sidecar)
-    }
-
-    /// Completes a segment that the caller publishes.
-    pub fn finish_segment(&self, builder: SegmentBuilder<'_>) -> Result<LiveSegment> {
-        let segment = builder.finish()?;
-        self.note_missing_sidecar(&segment);
-        Ok(segment)
     }
 
     /// If a new segment's sidecar could not be created, a background thread tries again later (I2).

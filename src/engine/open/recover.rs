@@ -12,8 +12,9 @@
 
 use super::replay::{ReplayOutcome, replay_all};
 use crate::engine::storage::Storage;
+use crate::engine::storage::flushed::build_level0;
 use crate::engine::storage::names::is_unfinished;
-use crate::engine::storage::segment_builder::{RANGE_BYTES_MAX, build_level0};
+use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::engine::write::log::{InheritedLogs, apply};
 use crate::error::Result;
 use crate::id::{FileId, FileKind};

@@ -1,6 +1,8 @@
 //! The files of a store: how they are named, checked, opened and created. All that recovery needs.
 
+pub(crate) mod flushed;
 pub(crate) mod names;
+pub(crate) mod output_segments;
 pub(crate) mod segment_builder;
 
 use crate::engine::keyspaces::registry::Keyspaces;

@@ -1,21 +1,18 @@
-//! Builds a segment and its sidecar for flush, compaction, recovery and bulk loading.
+//! Builds a segment and its sidecar, for flushes, compactions and bulk loads.
 
 use super::Storage;
-use crate::engine::filters::plans::{Coming, FilterPlans};
+use crate::engine::filters::plans::FilterPlans;
 use crate::error::Result;
 use crate::id::{FileId, FileKind};
 use crate::key::{EntryKind, Seq, Space};
-use crate::live::{LiveSegment, LiveSet};
+use crate::live::LiveSegment;
 use crate::manifest::{Place, SegmentMeta};
-use crate::memtable::Memtable;
-use crate::options::FilterPolicy;
 use crate::ranges::RangeTombstones;
 use crate::segment::{
     OpenFiles, SegmentFile, SegmentSummary, SegmentWriter, UnnumberedSegment, WriterOptions,
 };
 use crate::sidecar::Members;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 
 /// A memtable or segment with this many bytes of range tombstones is full. One more batch of them still fits
 /// into one block.
@@ -190,34 +187,4 @@ impl<'a> SegmentBuilder<'a> {
         std::mem::forget(unfinished);
         Ok((LiveSegment { meta: Arc::new(meta), file: Arc::new(file), sidecar }, finished))
     }
-}
-
-/// Writes a memtable as a level-0 segment, next to the segments in `live`. `None` if it is empty.
-pub(crate) fn build_level0(
-    storage: &Storage,
-    table: &Memtable,
-    live: &Arc<LiveSet>,
-    policy: FilterPolicy,
-) -> Result<Option<LiveSegment>> {
-    if table.is_empty() {
-        return Ok(None);
-    }
-    let owner = table.owner();
-    let coming = [Coming { level: 0, owner, entries: table.len() as u64 }];
-    let prefixes = storage.prefix_set();
-    let plans = FilterPlans::new(&storage.keyspaces, live, policy, prefixes, std::iter::empty(), &coming);
-    let mut builder = SegmentBuilder::new(storage, 0, owner, &Arc::new(plans))?;
-    let (ranges, mut passed) = (table.ranges().all(), 0);
-    table.for_each_newest(|key, seq, kind, value| {
-        if seq < ranges.seq_at(key) {
-            Ok(()) // Its range tombstone hides older entries as well.
-        } else {
-            builder.pass_ranges(ranges.pass(&mut passed, key));
-            builder.append(key, seq, kind, value)
-        }
-    })?;
-    builder.set_ranges(ranges)?;
-    let segment = builder.finish()?;
-    storage.metrics.flush_bytes.fetch_add(segment.meta.file_bytes, Relaxed);
-    Ok(Some(segment))
 }

@@ -233,7 +233,7 @@ impl Writer {
     /// Rotates a full memtable. Slows the writer down while level 0 grows, and stalls it while compactions or
     /// flushes cannot keep up.
     fn make_room(&self, log: &mut ActiveLog, bytes: usize) -> Result<()> {
-        let level0 = self.shared.level0();
+        let level0 = self.shared.level0_depth();
         // Even with room in the memtable: a process that never runs long enough to fill it would add a
         // segment at each open.
         if self.is_level0_at_stop(level0) {
@@ -250,7 +250,7 @@ impl Writer {
         }
         self.stall(|control| {
             if control.flushes.memtables() < MEMTABLES_WAITING_MAX {
-                self.is_level0_at_stop(self.shared.level0()).then_some(TaskKind::Compaction)
+                self.is_level0_at_stop(self.shared.level0_depth()).then_some(TaskKind::Compaction)
             } else {
                 Some(TaskKind::Flush)
             }
@@ -260,7 +260,7 @@ impl Writer {
 
     /// Stalls the writer while level 0 is full.
     pub fn wait_for_level0(&self) -> Result<()> {
-        self.stall(|_| self.is_level0_at_stop(self.shared.level0()).then_some(TaskKind::Compaction))
+        self.stall(|_| self.is_level0_at_stop(self.shared.level0_depth()).then_some(TaskKind::Compaction))
     }
 
     fn is_level0_at_stop(&self, level0: usize) -> bool {
@@ -290,7 +290,7 @@ impl Writer {
 
     #[cold]
     fn note_stall(&self) {
-        let level0 = self.shared.level0();
+        let level0 = self.shared.level0_depth();
         let control = self.shared.control.lock();
         let memtables = control.flushes.memtables();
         let compacting: usize = control.compactions.running.iter().map(Reservation::segments).sum();
@@ -299,7 +299,7 @@ impl Writer {
             level0,
             memtables,
             compacting,
-            "writes wait until fewer than {LEVEL0_STOP} segments are in level 0 and fewer than {MEMTABLES_WAITING_MAX} memtables wait for a flush; \
+            "writes wait until fewer than {LEVEL0_STOP} segments of a keyspace are in level 0 and fewer than {MEMTABLES_WAITING_MAX} memtables wait for a flush; \
              compactions of {compacting} segments are running"
         );
     }

@@ -15,7 +15,7 @@
 use super::Writer;
 use super::log::{ActiveLog, InheritedLogs};
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
-use crate::engine::storage::segment_builder::build_level0;
+use crate::engine::storage::flushed::build_level0;
 use crate::error::Result;
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;

@@ -1,4 +1,4 @@
-//! Flush: the oldest full memtable becomes a segment of level 0, and its log is removed.
+//! Flush: the oldest full memtable becomes segments of level 0, and its log is removed.
 
 use super::Writer;
 use super::log::{Log, LogHealth};
@@ -6,7 +6,7 @@ use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::control::TombstoneFlush;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
-use crate::engine::storage::segment_builder::build_level0;
+use crate::engine::storage::flushed::build_level0;
 use crate::error::Result;
 use crate::id::FileId;
 use crate::memtable::Memtable;
@@ -29,7 +29,7 @@ impl Writer {
         let last_seq = Some(table.last_seq()).filter(|seq| *seq > 0);
         let flushed = FlushedMemtable { table: Arc::clone(table), last_seq, next_log, next: None };
         self.publisher.publish(LiveSetChange {
-            added: built.into_iter().collect(),
+            added: built,
             flushed: Some(flushed),
             ..LiveSetChange::default()
         })

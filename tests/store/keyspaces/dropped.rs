@@ -1,7 +1,7 @@
 //! What becomes of a keyspace that was dropped, and of another one with its name.
 
 use crate::support::{Crash, STORE, SimFs, fast_dir, tiny, tiny_on};
-use sidebloom::{Batch, Db, Error, Keyspace, KeyspaceOptions};
+use sidebloom::{Batch, Compression, Db, Error, Keyspace, KeyspaceOptions};
 
 fn create(db: &Db, name: &str) -> Keyspace {
     db.create_keyspace(name, KeyspaceOptions::new()).unwrap()
@@ -83,6 +83,36 @@ fn dropping_removes_segments_unread_and_leaves_the_neighbours() {
     let db = tiny().open(dir.path()).unwrap();
     assert_eq!(counts(&db), (2000, 2000, 2000));
     assert_eq!(db.keyspace("b").unwrap().iter().count().unwrap(), 0);
+    assert!(db.verify().unwrap().is_ok());
+}
+
+/// One flush, and no compaction.
+#[test]
+fn dropping_gives_back_what_was_flushed_with_other_keyspaces() {
+    let dir = fast_dir();
+    let db = tiny().memtable_bytes(8 << 20).compression(Compression::None).open(dir.path()).unwrap();
+    let keyspaces = ["a", "b", "c"].map(|name| create(&db, name));
+    let small: Vec<Keyspace> = (0..100).map(|n| create(&db, &format!("small {n}"))).collect();
+    for i in 0..3000u32 {
+        keyspaces.iter().for_each(|keyspace| keyspace.put(i.to_be_bytes(), [b'x'; 100]).unwrap());
+    }
+    small.iter().for_each(|keyspace| keyspace.put("k", "v").unwrap());
+    db.flush().unwrap();
+    let size = |db: &Db| {
+        let levels = db.stats().levels;
+        let sum = |of: fn(&sidebloom::LevelStats) -> u64| levels.iter().map(of).sum::<u64>();
+        (sum(|level| level.segments as u64), sum(|level| level.data_bytes))
+    };
+    let (before, read) = (size(&db), db.stats().compaction_read_bytes);
+    assert_eq!(before.0, 5, "the catalog, the large keyspaces, and the small ones together");
+    db.drop_keyspace("b").unwrap();
+    db.drop_keyspace("small 7").unwrap();
+    let after = size(&db);
+    assert!(after.0 == 4 && after.1 < before.1 * 7 / 10, "{before:?}, then {after:?}");
+    assert_eq!(db.stats().compaction_read_bytes, read);
+    assert!(keyspaces[0].iter().count().unwrap() == 3000 && keyspaces[2].iter().count().unwrap() == 3000);
+    assert_eq!(small.iter().filter(|keyspace| keyspace.get("k").is_ok_and(|v| v.is_some())).count(), 99);
+    db.compact().unwrap();
     assert!(db.verify().unwrap().is_ok());
 }
 

@@ -236,6 +236,7 @@ fn i5_a_failed_read_during_validation_writes_nothing() {
             db.delete(absent).unwrap();
             db.flush().unwrap(); // The second time, it has to look into the segments.
         }
+        db.wait_for_compaction().unwrap(); // So that the fault meets the commit.
         let logged = db.stats().log_bytes;
         fs.fail(Fault::once(OpKind::Read, 0).with(Errno::Io));
         let error = tx.commit().unwrap_err();

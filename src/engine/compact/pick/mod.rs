@@ -2,7 +2,7 @@
 //! sizes of the others.
 //!
 //! 1. Merging level 0 rewrites level 1. So level 0 is due when it has 4 segments and as many bytes as level
-//!    1, or 12 segments.
+//!    1, or 12 segments. Each keyspace is looked at alone, and only its segments are merged (`level0.rs`).
 //! 2. The deepest level with segments may grow to 16 segments × 10 for each level above it. The target of
 //!    each other level is a tenth of the next one, but at least 4 segments. So a store has as few levels as
 //!    its size allows: data is merged through fewer levels, and a lookup checks fewer runs. (RocksDB's option
@@ -27,10 +27,16 @@
 //! Nothing here scans every segment of a store: levels are sorted, and results for a part of a level are kept
 //! until that part changes (see `costs.rs`).
 
-use crate::engine::compact::compaction::{Compaction, LEVEL0_GROUP_MAX, needs_no_tombstones};
+mod level0;
+
+pub(crate) use level0::{level0_is_due, pick_due, pick_level0};
+
+use self::level0::{pick_in, pick_level0_when_idle};
+use crate::engine::compact::compaction::{Compaction, needs_no_tombstones};
 use crate::engine::compact::costs::MergeCosts;
 use crate::engine::compact::reservation::{Reservation, is_taken};
-use crate::live::{LiveSegment, LiveSet, Segments};
+use crate::key::Space;
+use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::LEVELS;
 use crate::options::Options;
 use crate::sync::assert_unlocked;
@@ -39,8 +45,6 @@ use crate::sync::assert_unlocked;
 const LEVEL_SEGMENTS_MIN: u64 = 4;
 /// The most segments of level 1 while it is the deepest level.
 const LEVEL1_SEGMENTS_MAX: u64 = 16;
-/// Level 0 is due at this multiple of its trigger, no matter how large level 1 is.
-const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 /// The target of each level relative to the one above it.
 const SIZE_RATIO: u64 = 10;
 
@@ -82,7 +86,7 @@ pub(crate) fn pick(
     scores.retain(|(score, _)| *score >= 1.0);
     scores.sort_by(|a, b| b.0.total_cmp(&a.0));
     let urgent = scores.into_iter().find_map(|(_, level)| match level {
-        0 => pick_level0(live, options, running),
+        0 => pick_due(live, options, running),
         _ => pick_sorted(costs, live, level, excess_bytes(live, level, options), running),
     });
     urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| {
@@ -102,61 +106,10 @@ fn excess_bytes(live: &LiveSet, level: usize, options: &Options) -> u64 {
 
 fn score(live: &LiveSet, level: usize, options: &Options) -> f64 {
     let Some(of) = live.levels().get(level) else { return 0.0 };
-    if level > 0 {
-        return of.file_bytes() as f64 / (target_bytes(live, level, options.segment_bytes) + 1) as f64;
+    match level {
+        0 => level0::score(live, options),
+        _ => of.file_bytes() as f64 / (target_bytes(live, level, options.segment_bytes) + 1) as f64,
     }
-    let triggers = of.segments().len() as f64 / options.level0_trigger as f64;
-    let of_level1 = of.file_bytes() as f64 / (live.levels()[1].file_bytes() + 1) as f64;
-    triggers.min(of_level1).max(triggers / LEVEL0_TRIGGERS_MAX)
-}
-
-/// Whether level 0 has enough segments to trigger its compaction.
-pub(crate) fn level0_is_due(live: &LiveSet, options: &Options) -> bool {
-    score(live, 0, options) >= 1.0
-}
-
-/// The next compaction of level 0, even if it has few segments.
-pub(crate) fn pick_level0(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
-    let level0 = live.levels()[0].segments();
-    // A merge within level 0 must not keep older segments from leaving it.
-    let merges = |s: &LiveSegment| running.iter().any(|other| other.writes(0) && other.takes(s.meta.id));
-    let oldest_merging = level0.iter().rev().find(|s| merges(s)).map(|s| s.meta.max_seq);
-    let is_older = |s: &LiveSegment| oldest_merging.is_none_or(|merging| s.meta.max_seq < merging);
-    // As many as make level 0 due.
-    let moves_max = level0.len().saturating_sub(options.level0_trigger.saturating_sub(1)).max(1);
-    pick_alone(live, 0, moves_max, running).or_else(|| Compaction::of_level0(live, is_older, running))
-}
-
-/// The oldest level-0 segments of at least `bytes`, at most `moves_max`, that overlap no other one of levels
-/// 0 and 1, as when keys arrive in order.
-fn pick_alone(live: &LiveSet, bytes: u64, moves_max: usize, running: &[Reservation]) -> Option<Compaction> {
-    let level1 = live.levels()[1].segments();
-    let is_alone = |s: &&LiveSegment| {
-        s.meta.file_bytes >= bytes && level1.overlapping(&s.meta.smallest, &s.meta.largest).is_empty()
-    };
-    let level0 = disjoint_in_level0(live.levels()[0].segments());
-    let mut candidates = level0.into_iter().rev().filter(is_alone);
-    let first = candidates.find_map(|s| Compaction::down(live, vec![s.clone()], 1, running))?;
-    Some(first.along(candidates.take(moves_max - 1), u64::MAX, running))
-}
-
-/// The level-0 segments that overlap no other one there, newest first.
-fn disjoint_in_level0(level0: &Segments) -> Vec<&LiveSegment> {
-    let mut by_key: Vec<(usize, &LiveSegment)> = level0.iter().enumerate().collect();
-    by_key.sort_by(|(_, a), (_, b)| a.meta.smallest.cmp(&b.meta.smallest));
-    let mut reached: Option<&[u8]> = None;
-    let mut disjoint = Vec::new();
-    for (number, (place, segment)) in by_key.iter().enumerate() {
-        let meta = &segment.meta;
-        let follows = reached.is_none_or(|reached| reached < meta.smallest.as_slice());
-        let next = by_key.get(number + 1).map(|(_, next)| &next.meta.smallest);
-        if follows && next.is_none_or(|next| *next > meta.largest) {
-            disjoint.push((*place, *segment));
-        }
-        reached = reached.max(Some(&meta.largest));
-    }
-    disjoint.sort_by_key(|(place, _)| *place);
-    disjoint.into_iter().map(|(_, segment)| segment).collect()
 }
 
 /// The segment of a level below 0 whose merge costs the fewest bytes per byte of its own. If it only moves,
@@ -176,37 +129,6 @@ fn pick_sorted(
     Some(first.along(moving, excess, running))
 }
 
-/// Merges the newest level-0 segments, each at most as large as all newer ones together; or all of them into
-/// level 1 if that is no larger. So a store that is written to now and then has few runs, and not every flush
-/// merges every entry. A segment that overlaps nothing only moves, once it is no longer tiny.
-fn pick_level0_when_idle(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
-    let [level0, level1, ..] = live.levels();
-    if options.level0_trigger == usize::MAX {
-        return None;
-    }
-    if let Some(alone) = pick_alone(live, options.segment_bytes / 4, usize::MAX, running) {
-        return Some(alone);
-    }
-    let bytes_max = options.segment_bytes.saturating_mul(LEVEL_SEGMENTS_MIN);
-    let (mut newer_bytes, mut together) = (0, 0);
-    for (newer, segment) in level0.segments().iter().take(LEVEL0_GROUP_MAX).enumerate() {
-        let bytes = segment.meta.file_bytes;
-        if bytes.saturating_add(newer_bytes) > bytes_max {
-            break;
-        }
-        if newer > 0 && bytes <= newer_bytes {
-            together = newer + 1;
-        }
-        newer_bytes += bytes;
-    }
-    if together > 0 && level1.file_bytes() <= level0.file_bytes() {
-        pick_level0(live, options, running)
-    } else {
-        let newest: Vec<_> = level0.segments().iter().take(together).cloned().collect();
-        Compaction::within_level0(&newest, running)
-    }
-}
-
 /// Merges a segment with a long streak of tombstones into the next level, or rewrites it without them in the
 /// deepest.
 fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
@@ -217,7 +139,7 @@ fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -
         let mut dense = may_have.flat_map(|piece| piece.segments()).filter(is_dense);
         match number {
             0 if options.level0_trigger == usize::MAX => None,
-            0 => dense.next().and_then(|_| pick_level0(live, options, running)),
+            0 => dense.find_map(|s| pick_in(live, Space::of(&s.meta.smallest)?, options, running)),
             _ => dense.find_map(|segment| {
                 let rewrites = needs_no_tombstones(live, segment);
                 let rewritten = rewrites.then(|| Compaction::rewrite(live, segment, running)).flatten();
@@ -243,5 +165,7 @@ fn pick_when_idle(costs: &mut MergeCosts, live: &LiveSet, running: &[Reservation
     pick_sorted(costs, live, level, excess, running)
 }
 
+#[cfg(test)]
+mod level0_tests;
 #[cfg(test)]
 mod tests;

@@ -3,6 +3,7 @@
 use super::*;
 use crate::engine::compact::compaction::CompactionKind;
 use crate::id::FileId;
+use crate::key::Seq;
 use crate::live::hull;
 use crate::manifest::{Place, SegmentMeta};
 use crate::segment::format::WRITES;
@@ -15,27 +16,34 @@ use std::sync::Arc;
 const KEYS: u64 = 1 << 20;
 
 /// Makes segments without files.
-struct Maker {
+pub(super) struct Maker {
     files: Arc<OpenFiles>,
-    rng: fastrand::Rng,
+    pub rng: fastrand::Rng,
     next: u64,
 }
 
 impl Maker {
-    fn new(seed: u64) -> Self {
+    pub fn new(seed: u64) -> Self {
         let files = Arc::new(OpenFiles::new(Arc::new(SimFs::new()), Path::new("/"), 0, 8, false));
         Maker { files, rng: fastrand::Rng::with_seed(seed), next: 1 }
     }
 
     fn segment(&mut self, level: u8, keys: [u64; 2]) -> LiveSegment {
+        let keys = keys.map(|key| key.to_be_bytes().to_vec());
+        self.segment_of(level, keys, [self.next; 2])
+    }
+
+    /// A segment with these smallest and largest keys and sequence numbers.
+    pub fn segment_of(&mut self, level: u8, keys: [Vec<u8>; 2], seqs: [Seq; 2]) -> LiveSegment {
         let id = FileId(self.next);
         self.next += 1;
         let dense = self.rng.u8(..100) == 0;
         let longest_streak = if dense { TOMBSTONE_STREAK as u64 } else { 0 };
         let tombstones = if self.rng.bool() { longest_streak } else { longest_streak + self.rng.u64(..2) };
-        let (smallest, largest) = (keys[0].to_be_bytes().to_vec(), keys[1].to_be_bytes().to_vec().into());
+        let [smallest, largest] = keys;
+        let (largest, [min_seq, max_seq]) = (largest.into(), seqs);
         let (version, digest, file_bytes, data_bytes) = (WRITES, 0, self.rng.u64(1000..5000), 1);
-        let (entries, min_seq, max_seq) = (1 << 20, id.0, id.0);
+        let entries = 1 << 20;
         #[rustfmt::skip]
         let facts = Facts {
             smallest, largest, entries, tombstones, longest_streak, min_seq, max_seq, ..Facts::default()
@@ -168,7 +176,7 @@ impl Plain<'_> {
         self.levels.iter().enumerate().find_map(|(number, level)| {
             let mut dense = level.iter().filter(is_dense);
             match number {
-                0 => dense.next().and_then(|_| self.level0()),
+                0 => dense.find_map(|_| self.level0()),
                 _ => dense.find_map(|segment| {
                     let rewritten = self.chosen(std::slice::from_ref(segment), Vec::new(), number);
                     let down = || self.down(std::slice::from_ref(segment), number + 1);

@@ -1,30 +1,53 @@
-//! The outputs of a compaction: segments of about equal size, with the remaining range tombstones.
+//! The segments that a flush or a compaction writes: of about equal size, with the remaining range
+//! tombstones.
 //!
 //! 1. A segment ends after its last entry and owns the range tombstones up to there; the next segment gets
 //!    the rest. So segments stay disjoint (I10), no matter how long a range is.
 //! 2. Range tombstones count towards a segment's size, as entries do. Where there are many and no entries, a
 //!    tombstone of a deleted key serves as an entry, after which the segment can end.
-//! 3. Small keyspaces share segments. One that has more than a 64th of a segment gets segments of its own: it
-//!    shares none with the next one, and no more than that with the one before.
+//! 3. Small keyspaces share segments. One that has more than a 64th of a segment gets segments of its own. If
+//!    that was not known before, it shares no more than that with the one before.
+//! 4. In level 0, where segments may overlap, they only end at the border of a large keyspace, and have all
+//!    range tombstones up to there. So no keyspace gets two of them.
 
-use super::compaction::Compaction;
-use crate::engine::filters::FilterKeeper;
+use super::Storage;
+use super::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder};
 use crate::engine::filters::plans::FilterPlans;
-use crate::engine::storage::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder};
 use crate::error::Result;
 use crate::key::{EntryKind, Seq, Space};
 use crate::live::LiveSegment;
 use crate::ranges::{RangeTombstones, successor};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// About how many keyspaces share a segment if each is just too small for one of its own.
 const KEYSPACES_MAX: u64 = 64;
 
+/// The least bytes of a keyspace with segments of its own.
+fn own_bytes_min(storage: &Storage) -> u64 {
+    storage.options.segment_bytes / KEYSPACES_MAX
+}
+
+/// The keyspaces that are known to have enough bytes for segments of their own.
+pub(crate) fn large_keyspaces(
+    storage: &Storage,
+    bytes: impl Iterator<Item = (Space, u64)>,
+) -> BTreeSet<Space> {
+    let mut sums: BTreeMap<Space, u64> = BTreeMap::new();
+    for (space, bytes) in bytes {
+        let sum = sums.entry(space).or_default();
+        *sum = sum.saturating_add(bytes);
+    }
+    let least = own_bytes_min(storage);
+    sums.into_iter().filter(|(_, bytes)| *bytes >= least).map(|(space, _)| space).collect()
+}
+
 /// Call order: `new append* finish`.
-pub(crate) struct CompactionOutput<'a> {
-    filters: &'a FilterKeeper,
+pub(crate) struct SegmentOutput<'a> {
+    storage: &'a Storage,
     level: u8,
     plans: Arc<FilterPlans>,
+    large: BTreeSet<Space>,
     built: &'a mut Vec<LiveSegment>,
     current: Option<SegmentBuilder<'a>>,
     /// The keyspace of the last entry.
@@ -40,20 +63,22 @@ pub(crate) struct CompactionOutput<'a> {
     uncounted: u64,
 }
 
-impl<'a> CompactionOutput<'a> {
-    /// Appends the written segments to `built`; `ranges` are the range tombstones.
+impl<'a> SegmentOutput<'a> {
+    /// Appends the written segments of a level to `built`. `large` are keyspaces that get segments of their
+    /// own, `ranges` the range tombstones.
     pub fn new(
-        filters: &'a FilterKeeper,
-        compaction: &Compaction,
+        storage: &'a Storage,
+        level: u8,
         plans: FilterPlans,
+        large: BTreeSet<Space>,
         ranges: RangeTombstones,
         built: &'a mut Vec<LiveSegment>,
     ) -> Self {
-        let level = compaction.output_level;
-        CompactionOutput {
-            filters,
+        SegmentOutput {
+            storage,
             level,
             plans: Arc::new(plans),
+            large,
             built,
             current: None,
             space: Space::DEFAULT,
@@ -68,37 +93,39 @@ impl<'a> CompactionOutput<'a> {
     /// Adds the next entry.
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
         if !self.space.contains(key) {
-            self.enter_keyspace(key)?;
+            self.enter_keyspace(Space::of(key).unwrap_or(Space::DEFAULT))?;
         }
         self.pass_ranges(Some(key))?;
         let ranges = std::mem::take(&mut self.uncounted);
         let builder = self.builder(key)?;
         builder.pass_ranges(ranges);
         builder.append(key, seq, kind, value)?;
-        if self.is_full() || self.shared_bytes.is_some() && self.has_own_segment() {
+        if self.is_full() || self.shared_bytes.is_some() && self.has_become_large() {
             self.end_segment(successor(key))
         } else {
             Ok(())
         }
     }
 
-    /// Before the first entry of another keyspace: ends the segment, unless the last keyspace is a small one.
-    fn enter_keyspace(&mut self, key: &[u8]) -> Result<()> {
-        let last_key = self.current.as_ref().map(|builder| successor(builder.last_key()));
-        if let Some(behind) = last_key.filter(|_| self.has_own_segment()) {
+    /// Before the first entry of another keyspace: ends the segment, unless both keyspaces are small.
+    fn enter_keyspace(&mut self, next: Space) -> Result<()> {
+        let is_border =
+            self.large.contains(&next) || self.large.contains(&self.space) || self.has_become_large();
+        self.space = next;
+        let last_key = self.current.as_ref().filter(|builder| !builder.is_empty()).map(|b| b.last_key());
+        if let Some(last_key) = last_key.filter(|_| is_border) {
+            let behind = if self.level == 0 { Some(next.first_key().to_vec()) } else { successor(last_key) };
             self.end_segment(behind)?;
         }
-        self.space = Space::of(key).unwrap_or(Space::DEFAULT);
         let shared = self.current.as_ref().filter(|builder| !builder.is_empty());
         self.shared_bytes = shared.map(SegmentBuilder::file_bytes);
         Ok(())
     }
 
-    /// Whether the keyspace of the last entry is large enough for segments of its own.
-    fn has_own_segment(&self) -> bool {
+    /// Whether the current segment has enough of the last entry's keyspace for segments of its own.
+    fn has_become_large(&self) -> bool {
         let bytes = self.current.as_ref().map_or(0, SegmentBuilder::file_bytes);
-        let own_bytes_min = self.filters.storage().options.segment_bytes / KEYSPACES_MAX;
-        self.level > 0 && bytes.saturating_sub(self.shared_bytes.unwrap_or(0)) >= own_bytes_min
+        self.level > 0 && bytes.saturating_sub(self.shared_bytes.unwrap_or(0)) >= own_bytes_min(self.storage)
     }
 
     /// Completes the last segment, with all remaining range tombstones.
@@ -111,7 +138,7 @@ impl<'a> CompactionOutput<'a> {
     fn builder(&mut self, key: &[u8]) -> Result<&mut SegmentBuilder<'a>> {
         let builder = match self.current.take() {
             Some(builder) => builder,
-            None => SegmentBuilder::new(self.filters.storage(), self.level, Space::of(key), &self.plans)?,
+            None => SegmentBuilder::new(self.storage, self.level, Space::of(key), &self.plans)?,
         };
         Ok(self.current.insert(builder))
     }
@@ -138,11 +165,11 @@ impl<'a> CompactionOutput<'a> {
         Ok(())
     }
 
-    /// In level 0, a run is one segment, so a segment is never full.
+    /// In level 0, a segment is never full.
     fn is_full(&self) -> bool {
         let bytes = self.current.as_ref().map_or(0, SegmentBuilder::file_bytes) + self.passed_bytes as u64;
         self.level > 0
-            && (bytes >= self.filters.storage().options.segment_bytes || self.passed_bytes >= RANGE_BYTES_MAX)
+            && (bytes >= self.storage.options.segment_bytes || self.passed_bytes >= RANGE_BYTES_MAX)
     }
 
     /// Ends the segment, with the range tombstones before `behind`, or with all of them.
@@ -153,7 +180,7 @@ impl<'a> CompactionOutput<'a> {
         let rest = behind.map(|behind| self.ranges.split_off(&behind)).unwrap_or_default();
         builder.set_ranges(std::mem::replace(&mut self.ranges, rest))?;
         (self.shared_bytes, self.passed, self.passed_bytes, self.uncounted) = (None, 0, 0, 0); // The rest counts at the end.
-        self.built.push(self.filters.finish_segment(builder)?);
+        self.built.push(builder.finish()?);
         Ok(())
     }
 }
