@@ -1,7 +1,7 @@
 //! The contents of a store, and how batches change them.
 
 use crate::support::Contents;
-use sidebloom::{Batch, Db, Durability, MAX_KEY_BYTES, Range, Result, prefix_end};
+use sidebloom::{Batch, Durability, Keyspace, KeyspaceBatch, MAX_KEY_BYTES, Range, Result, prefix_end};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -103,7 +103,7 @@ impl<K: AsRef<[u8]>> Span<K> {
         first.is_none_or(|first| end.is_some_and(|end| first >= end))
     }
 
-    fn delete_in(&self, batch: &mut Batch) {
+    fn delete_in(&self, batch: &mut KeyspaceBatch<'_>) {
         match self {
             Span::All => batch.delete_range(..),
             Span::Prefix(prefix) => batch.delete_prefix(prefix),
@@ -121,19 +121,21 @@ pub fn rows_put<K: Ord + Clone, V: Clone>(changes: &[Change<K, V>]) -> Option<BT
     changes.iter().map(row).collect()
 }
 
-pub fn batch_of<K: AsRef<[u8]>, V: AsRef<[u8]>>(changes: &[Change<K, V>]) -> Batch {
+/// A batch of the changes, in a keyspace.
+pub fn batch_of<K: AsRef<[u8]>, V: AsRef<[u8]>>(keyspace: &Keyspace, changes: &[Change<K, V>]) -> Batch {
     let mut batch = Batch::new();
-    add_to(&mut batch, changes);
+    add_to(&mut batch.keyspace(keyspace), changes);
     batch
 }
 
 /// Writes the changes as a transaction, which reads each key that it writes. Nobody else may write those.
 pub fn transact<K: AsRef<[u8]>, V: AsRef<[u8]>>(
-    db: &Db,
+    keyspace: &Keyspace,
     changes: &[Change<K, V>],
     durability: Durability,
 ) -> Result<()> {
-    let tx = db.transaction();
+    let transaction = keyspace.transaction();
+    let tx = transaction.keyspace(keyspace)?;
     for change in changes {
         match change {
             Change::Put(key, value) => {
@@ -151,10 +153,11 @@ pub fn transact<K: AsRef<[u8]>, V: AsRef<[u8]>>(
             }
         }
     }
-    tx.commit_with(durability)
+    drop(tx);
+    transaction.commit_with(durability)
 }
 
-pub fn add_to<K: AsRef<[u8]>, V: AsRef<[u8]>>(batch: &mut Batch, changes: &[Change<K, V>]) {
+pub fn add_to<K: AsRef<[u8]>, V: AsRef<[u8]>>(batch: &mut KeyspaceBatch<'_>, changes: &[Change<K, V>]) {
     for change in changes {
         match change {
             Change::Put(key, value) => batch.put(key, value),

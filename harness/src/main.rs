@@ -14,6 +14,7 @@ mod follow;
 mod harness;
 #[cfg(any(test, sidebloom_schedules))]
 mod history;
+mod home;
 mod kill;
 mod model;
 mod plants;

@@ -123,7 +123,7 @@ impl Filling {
     fn write(&mut self, rng: &mut Rng, db: &Db, batches: u64) {
         for _ in 0..batches {
             let ops: Vec<Op> = (0..1 + rng.below(5)).map(|_| self.shape.op(rng)).collect();
-            let batch = batch_of(&ops);
+            let batch = batch_of(db, &ops);
             self.ops.extend(ops);
             let durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Os, Durability::Sync]);
             db.write_with(batch, durability).unwrap();

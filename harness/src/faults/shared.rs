@@ -77,7 +77,7 @@ impl Shared {
         let (call, result) = if transacts {
             (Call::Transact, transact(db, &changes, durability))
         } else {
-            (Call::Write, db.write_with(batch_of(&changes), durability))
+            (Call::Write, db.write_with(batch_of(db, &changes), durability))
         };
         let mut model = self.model();
         model.histories[writer].end(&result);

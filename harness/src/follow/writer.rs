@@ -56,7 +56,7 @@ fn write(db: &Db, numbers: &Numbers, source: usize, until: Instant, mut rng: Rng
         numbers.set_started(source, number);
         let written = match number % 4 {
             0 => transact(db, &changes, Durability::Os),
-            _ => db.write(batch_of(&changes)),
+            _ => db.write(batch_of(db, &changes)),
         };
         written.unwrap_or_else(|e| panic!("write: {e}"));
         numbers.set_acknowledged(source, number);

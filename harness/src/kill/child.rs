@@ -199,8 +199,8 @@ impl Child {
             let written = match rows_put(&changes).filter(|_| rng.percent(20)) {
                 Some(rows) => db.ingest(rows.into_iter().map(Ok)),
                 None if rng.percent(20) => transact(db, &changes, Durability::Os),
-                None if rng.percent(5) => db.write_with(batch_of(&changes), Durability::Sync),
-                None => db.write(batch_of(&changes)),
+                None if rng.percent(5) => db.write_with(batch_of(db, &changes), Durability::Sync),
+                None => db.write(batch_of(db, &changes)),
             };
             self.ok("write", written);
             for &index in &keys {

@@ -9,7 +9,7 @@ impl Player<'_> {
     /// All rows, from the ends that this configuration prefers. Not in the transcript.
     pub fn check_all(&mut self) {
         let turns = self.rng.next();
-        Walk::new(self.db().iter(), &Span::All, &self.model).finish(turns, || self.what(), |_| ());
+        Walk::new(self.rows().iter(), &Span::All, &self.model).finish(turns, || self.what(), |_| ());
         self.calls += 1;
     }
 
@@ -28,7 +28,7 @@ impl Player<'_> {
             && stats.filter_negatives + stats.filter_false_positives <= stats.filter_probes
             && stats.levels.iter().all(|level| {
                 let runs = if level.level == 0 { level.segments } else { level.segments.min(1) };
-                level.runs == runs
+                (level.runs == runs || level.level == 0 && self.has_keyspaces() && level.runs < runs)
                     && level.filters <= level.segments
                     && level.keys >= level.segments as u64
                     && (level.data_bytes > 0) == (level.segments > 0)
@@ -68,12 +68,14 @@ impl Player<'_> {
     /// A second opening holds the model's contents.
     pub fn check_other(&mut self, db: &Db) {
         let turns = self.rng.next();
-        Walk::new(db.iter(), &Span::All, &self.model).finish(turns, || self.what(), |_| ());
+        let rows = self.ok("the keyspace in another opening", self.home.of(db));
+        Walk::new(rows.iter(), &Span::All, &self.model).finish(turns, || self.what(), |_| ());
         for _ in 0..5 {
             let key = self.program.keys.near(&mut self.rng);
-            let found = self.ok("get in another opening", db.get(&key));
+            let found = self.ok("get in another opening", rows.get(&key));
             self.same_value("get in another opening", &key, found.as_deref(), &self.model);
         }
+        self.neighbours.check(db, &self.what());
         self.calls += 6;
     }
 }

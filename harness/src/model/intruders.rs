@@ -3,7 +3,7 @@
 
 use super::blob::Blob;
 use super::player::Player;
-use sidebloom::{Batch, Db, Durability, Error};
+use sidebloom::{Batch, Durability, Error, Keyspace};
 
 /// The store continues in its moved directory while a copy takes its place.
 pub fn move_away(player: &mut Player<'_>) {
@@ -12,7 +12,7 @@ pub fn move_away(player: &mut Player<'_>) {
     player.place.move_dir("store", "away");
     player.place.move_dir("copy", "store");
     let key = player.program.keys.pick(&mut player.rng);
-    player.ok("put", player.db().put(&key, b"moved"));
+    player.ok("put", player.rows().put(&key, b"moved"));
     player.ok("flush", player.db().flush());
     if player.rng.percent(50) {
         player.ok("compact", player.db().compact());
@@ -20,9 +20,10 @@ pub fn move_away(player: &mut Player<'_>) {
     let before = player.model.get(&key).cloned();
     let options = player.options();
     let copy = player.ok("open a copy", options.open(player.place.store()));
-    let found = player.ok("get in a copy", copy.get(&key));
+    let rows = player.ok("the keyspace in a copy", player.home.of(&copy));
+    let found = player.ok("get in a copy", rows.get(&key));
     player.same("get in a copy", found.map(|value| value.to_vec()), before.map(|value| value.to_vec()));
-    drop(copy);
+    drop((rows, copy));
     restore(player, &key);
     player.check_all();
     player.place.remove_store("store");
@@ -33,8 +34,8 @@ pub fn move_away(player: &mut Player<'_>) {
 /// Sets a key of the store to what the model says. All configurations must give the same answers.
 fn restore(player: &Player<'_>, key: &Blob) {
     let restored = match player.model.get(key) {
-        Some(value) => player.db().put(key, value),
-        None => player.db().delete(key),
+        Some(value) => player.rows().put(key, value),
+        None => player.rows().delete(key),
     };
     player.ok("restore", restored);
 }
@@ -47,18 +48,19 @@ pub fn lose_lock(player: &mut Player<'_>) {
     let other = player.ok("open a second time", options.open(player.place.store()));
     player.check_other(&other);
     let key = player.program.keys.pick(&mut player.rng);
-    player.ok("put", put(&other, &key, b"of the other writer"));
+    let of_other = player.ok("open the keyspace", player.home.of(&other));
+    player.ok("put", put(&of_other, &key, b"of the other writer"));
     let refused = match player.rng.below(3) {
-        0 => put(player.db(), &key, b"lost"),
-        1 => player.db().put(&key, b"lost").and_then(|()| player.db().flush()),
-        _ => player.db().put(&key, b"lost").and_then(|()| player.db().sync()),
+        0 => put(player.rows(), &key, b"lost"),
+        1 => player.rows().put(&key, b"lost").and_then(|()| player.db().flush()),
+        _ => player.rows().put(&key, b"lost").and_then(|()| player.db().sync()),
     };
     let lost = matches!(refused, Err(Error::LockLost { .. } | Error::Poisoned { .. }));
     assert!(lost, "{}: a writer without a lock: {refused:?}", player.what());
     player.close();
     player.follower = None; // Without the lock file, nobody knows who follows the store.
-    player.open = Some(other);
-    let found = player.ok("get after two writers", player.db().get(&key));
+    player.take(other);
+    let found = player.ok("get after two writers", player.rows().get(&key));
     player.same("get after two writers", found.as_deref(), Some(&b"of the other writer"[..]));
     restore(player, &key);
     player.check_all();
@@ -73,8 +75,8 @@ pub fn take_names(player: &mut Player<'_>) {
     let taken = player.place.take_names();
     let key = player.program.keys.pick(&mut player.rng);
     let unchanged = match player.model.get(&key) {
-        Some(value) => player.db().put(&key, value),
-        None => player.db().delete(&key),
+        Some(value) => player.rows().put(&key, value),
+        None => player.rows().delete(&key),
     };
     let refused = unchanged.and_then(|()| player.db().flush());
     assert!(refused.is_err(), "{}: a file was created over another one", player.what());
@@ -84,8 +86,8 @@ pub fn take_names(player: &mut Player<'_>) {
     player.calls += 2;
 }
 
-fn put(db: &Db, key: &[u8], value: &[u8]) -> sidebloom::Result<()> {
+fn put(rows: &Keyspace, key: &[u8], value: &[u8]) -> sidebloom::Result<()> {
     let mut batch = Batch::new();
-    batch.put(key, value);
-    db.write_with(batch, Durability::Sync)
+    batch.keyspace(rows).put(key, value);
+    rows.write_with(batch, Durability::Sync)
 }

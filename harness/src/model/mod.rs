@@ -6,6 +6,7 @@ mod checks;
 mod cursors;
 mod intruders;
 mod keys;
+mod neighbours;
 mod play;
 mod play_transactions;
 mod player;

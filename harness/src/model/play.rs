@@ -39,16 +39,16 @@ impl Player<'_> {
         match op {
             Op::Ingest(rows) => self.ingest(rows),
             Op::Put(key, value) => {
-                self.ok("put", self.db().put(key, value));
+                self.ok("put", self.rows().put(key, value));
                 self.model.insert(key.clone(), value.clone());
             }
             Op::Delete(key) => {
-                self.ok("delete", self.db().delete(key));
+                self.ok("delete", self.rows().delete(key));
                 self.model.remove(key);
             }
             Op::DeleteSpan(span) => self.delete_span(span),
             Op::Batch(writes) => {
-                self.ok("batch", self.db().write(batch_of(writes)));
+                self.ok("batch", self.rows().write(batch_of(self.rows(), writes)));
                 apply(&mut self.model, writes);
             }
             Op::Get(key) => self.get(key),
@@ -56,7 +56,7 @@ impl Player<'_> {
             Op::MayContain(keys) => self.may_contain(keys),
             Op::Walk(span, turns) => {
                 self.may_contain_prefix(span);
-                let walk = Walk::new(range(&self.db().snapshot(), span), span, &self.model);
+                let walk = Walk::new(range(&self.rows().snapshot(), span), span, &self.model);
                 self.finish_walk(walk, *turns);
             }
             Op::TakeSnapshot | Op::AskSnapshot(..) | Op::WalkSnapshot(..) | Op::DropSnapshot(_) => {
@@ -64,7 +64,7 @@ impl Player<'_> {
             }
             Op::OpenIterator(_) | Op::AdvanceIterator(..) | Op::DropIterator(_) => self.iterator(op),
             Op::OpenCursor => {
-                let cursor = self.db().cursor();
+                let cursor = self.rows().cursor();
                 self.cursors.open(cursor, &self.model);
             }
             Op::MoveCursor(which, moves) => {
@@ -81,8 +81,8 @@ impl Player<'_> {
             Op::Threads(writers) => {
                 self.phases += 1;
                 let (base, what) = (self.phases << 32, self.what());
-                let db = self.open.as_ref().unwrap();
-                let phase = Phase { db, before: &self.model, writers, base, what: &what };
+                let (db, rows) = (self.open.as_ref().unwrap(), self.rows.as_ref().unwrap());
+                let phase = Phase { db, rows, before: &self.model, writers, base, what: &what };
                 let (after, calls) = phase.run(&mut self.rng);
                 self.model = after;
                 self.calls += calls;
@@ -94,9 +94,9 @@ impl Player<'_> {
 
     fn delete_span(&mut self, span: &Span) {
         let deleted = match span {
-            Span::All => self.db().delete_range(..),
-            Span::Prefix(prefix) => self.db().delete_prefix(prefix),
-            Span::Range(lower, upper) => self.db().delete_range((lower.as_ref(), upper.as_ref())),
+            Span::All => self.rows().delete_range(..),
+            Span::Prefix(prefix) => self.rows().delete_prefix(prefix),
+            Span::Range(lower, upper) => self.rows().delete_range((lower.as_ref(), upper.as_ref())),
         };
         if span.is_refused() {
             let refused = matches!(deleted, Err(Error::InvalidRange { .. } | Error::EmptyPrefix));
@@ -112,14 +112,14 @@ impl Player<'_> {
         if rows.len() > 1 && self.rng.percent(30) {
             let mut wrong = sorted(rows);
             wrong.rotate_left(1);
-            let refused = self.db().ingest(wrong);
+            let refused = self.rows().ingest(wrong);
             assert!(matches!(refused, Err(Error::KeyOutOfOrder { .. })), "{}: {refused:?}", self.what());
             self.check_all();
         }
         // An ingested store answers like one that was written.
         match self.rng.below(5) {
-            0 => rows.iter().for_each(|(key, value)| self.ok("put", self.db().put(key, value))),
-            1 | 2 => self.ok("ingest", self.db().ingest(sorted(rows))),
+            0 => rows.iter().for_each(|(key, value)| self.ok("put", self.rows().put(key, value))),
+            1 | 2 => self.ok("ingest", self.rows().ingest(sorted(rows))),
             _ => {
                 // For each key, a row that does not count may come first.
                 let mut unsorted = sorted(rows);
@@ -129,7 +129,7 @@ impl Player<'_> {
                     unsorted.swap(at, self.rng.below(at as u64 + 1) as usize);
                 }
                 let rows = stale.into_iter().chain(unsorted);
-                self.ok("ingest_unsorted", self.db().ingest_unsorted(rows));
+                self.ok("ingest_unsorted", self.rows().ingest_unsorted(rows));
             }
         }
         self.model.extend(rows.iter().cloned());
@@ -137,18 +137,18 @@ impl Player<'_> {
     }
 
     fn get(&mut self, key: &Blob) {
-        let found = self.ok("get", self.db().get(key));
+        let found = self.ok("get", self.rows().get(key));
         self.same_value("get", key, found.as_deref(), &self.model);
         self.answer(found.as_deref());
         if self.rng.percent(10) {
-            let found = self.ok("contains_key", self.db().contains_key(key));
+            let found = self.ok("contains_key", self.rows().contains_key(key));
             self.same("contains_key", found, self.model.contains_key(key));
             self.calls += 1;
         }
     }
 
     fn multi_get(&mut self, keys: &[Blob]) {
-        let found = self.ok("multi_get", self.db().multi_get(keys));
+        let found = self.ok("multi_get", self.rows().multi_get(keys));
         self.same("answers of multi_get", found.len(), keys.len());
         for (key, found) in keys.iter().zip(&found) {
             self.same_value("multi_get", key, found.as_deref(), &self.model);
@@ -157,10 +157,10 @@ impl Player<'_> {
     }
 
     fn may_contain(&mut self, keys: &[Blob]) {
-        let many = self.db().may_contain_many(keys);
+        let many = self.rows().may_contain_many(keys);
         self.same("answers of may_contain_many", many.len(), keys.len());
         for (key, verdict) in keys.iter().zip(many) {
-            let verdicts = [verdict, self.db().may_contain(key)];
+            let verdicts = [verdict, self.rows().may_contain(key)];
             let denied = verdicts.contains(&Verdict::Absent);
             assert!(!denied || !self.model.contains_key(key), "{}: may_contain denies {key:?}", self.what());
         }
@@ -169,7 +169,7 @@ impl Player<'_> {
 
     fn may_contain_prefix(&mut self, span: &Span) {
         let Span::Prefix(prefix) = span else { return };
-        let denied = self.db().may_contain_prefix(prefix) == Verdict::Absent;
+        let denied = self.rows().may_contain_prefix(prefix) == Verdict::Absent;
         let is_there = self.model.keys().any(|key| key.starts_with(prefix));
         assert!(!denied || !is_there, "{}: may_contain_prefix denies {prefix:?}", self.what());
         self.calls += 1;
@@ -179,7 +179,7 @@ impl Player<'_> {
         if matches!(op, Op::TakeSnapshot) {
             let last = self.snapshots.last().map(|(_, model)| model).filter(|model| ***model == self.model);
             let model = last.cloned().unwrap_or_else(|| Arc::new(self.model.clone()));
-            self.snapshots.push((self.db().snapshot(), model));
+            self.snapshots.push((self.rows().snapshot(), model));
             if self.snapshots.len() > KEPT_MAX {
                 self.snapshots.swap_remove(0);
             }
@@ -207,7 +207,7 @@ impl Player<'_> {
 
     fn iterator(&mut self, op: &Op) {
         if let Op::OpenIterator(span) = op {
-            let walk = Walk::new(range(&self.db().snapshot(), span), span, &self.model);
+            let walk = Walk::new(range(&self.rows().snapshot(), span), span, &self.model);
             self.iterators.push(walk);
             if self.iterators.len() > KEPT_MAX {
                 self.iterators.swap_remove(0);

@@ -15,12 +15,12 @@ impl Player<'_> {
     pub fn conditional(&mut self, write: &Conditional) {
         match write {
             Conditional::InsertNew(key, value) => {
-                let is_new = self.ok("insert_new", self.db().insert_new(key, value));
+                let is_new = self.ok("insert_new", self.rows().insert_new(key, value));
                 self.same("insert_new", is_new, !self.model.contains_key(key));
                 self.model.entry(key.clone()).or_insert(value.clone());
             }
             Conditional::InsertNewMany(rows) => {
-                let found = self.ok("insert_new_many", self.db().insert_new_many(rows));
+                let found = self.ok("insert_new_many", self.rows().insert_new_many(rows));
                 for ((key, value), is_new) in rows.iter().zip(&found) {
                     self.same("insert_new_many", *is_new, !self.model.contains_key(key));
                     self.model.entry(key.clone()).or_insert(value.clone());
@@ -31,7 +31,7 @@ impl Player<'_> {
                 let current = self.model.get(key).cloned();
                 let other = current.as_ref().map_or(Some(key.clone()), |_| None);
                 let expected = if *holds { current.clone() } else { other };
-                let done = self.db().compare_and_set(key, expected.as_deref(), new.as_deref());
+                let done = self.rows().compare_and_set(key, expected.as_deref(), new.as_deref());
                 match self.ok("compare_and_set", done) {
                     CompareAndSet::Set => {
                         self.same("compare_and_set", true, *holds);
@@ -45,7 +45,7 @@ impl Player<'_> {
             }
             Conditional::Update(key, new) => {
                 let mut seen = None;
-                let done = self.db().update(key, |before| {
+                let done = self.rows().update(key, |before| {
                     seen = before.map(Blob::from);
                     new.clone()
                 });
@@ -60,16 +60,17 @@ impl Player<'_> {
 
     fn expecting(&mut self, expected: &[(Blob, bool)], writes: &[Write]) {
         let mut batch = Batch::new();
+        let mut of_rows = batch.keyspace(self.rows());
         for (key, holds) in expected {
             match (self.model.get(key), holds) {
-                (Some(value), true) => batch.expect(key, value),
-                (None, false) => batch.expect(key, b"something"),
-                _ => batch.expect_absent(key),
+                (Some(value), true) => of_rows.expect(key, value),
+                (None, false) => of_rows.expect(key, b"something"),
+                _ => of_rows.expect_absent(key),
             }
         }
-        add_to(&mut batch, writes);
+        add_to(&mut of_rows, writes);
         let fails = expected.iter().find(|(_, holds)| !holds);
-        match self.db().write(batch) {
+        match self.rows().write(batch) {
             Ok(()) => {
                 self.same("a batch with expectations", None, fails);
                 apply(&mut self.model, writes);
@@ -82,7 +83,7 @@ impl Player<'_> {
 
     pub fn open_transaction(&mut self, isolation: Isolation) {
         let before = Arc::new(self.model.clone());
-        let tx = self.db().transaction_with(isolation);
+        let tx = self.rows().transaction_with(isolation);
         let (writes, read, walked) = (Vec::new(), Vec::new(), Vec::new());
         self.transactions.push(Open { tx, isolation, before, writes, read, walked, savepoint: None });
         if self.transactions.len() > KEPT_MAX {
@@ -106,14 +107,15 @@ impl Player<'_> {
     }
 
     fn transaction_step(&mut self, open: &mut Open, step: &Step) {
+        let tx = self.ok("keyspace of a transaction", open.tx.keyspace(self.rows()));
         match step {
             Step::Get(key) => {
-                let found = self.ok("get in a transaction", open.tx.get(key));
+                let found = self.ok("get in a transaction", tx.get(key));
                 self.same_value("get in a transaction", key, found.as_deref(), &open.contents());
                 open.note_read(key);
             }
             Step::MultiGet(keys) => {
-                let found = self.ok("multi_get in a transaction", open.tx.multi_get(keys));
+                let found = self.ok("multi_get in a transaction", tx.multi_get(keys));
                 let contents = open.contents();
                 for (key, found) in keys.iter().zip(&found) {
                     self.same_value("multi_get in a transaction", key, found.as_deref(), &contents);
@@ -124,12 +126,12 @@ impl Player<'_> {
             Step::Seek(key, steps) => self.seek_in_transaction(open, key, *steps),
             Step::Write(write) => {
                 let written = match write {
-                    Change::Put(key, value) => open.tx.put(key, value),
-                    Change::Delete(key) => open.tx.delete(key),
-                    Change::DeleteSpan(Span::All) => open.tx.delete_range(..),
-                    Change::DeleteSpan(Span::Prefix(prefix)) => open.tx.delete_prefix(prefix),
+                    Change::Put(key, value) => tx.put(key, value),
+                    Change::Delete(key) => tx.delete(key),
+                    Change::DeleteSpan(Span::All) => tx.delete_range(..),
+                    Change::DeleteSpan(Span::Prefix(prefix)) => tx.delete_prefix(prefix),
                     Change::DeleteSpan(Span::Range(lower, upper)) => {
-                        open.tx.delete_range((lower.as_ref(), upper.as_ref()))
+                        tx.delete_range((lower.as_ref(), upper.as_ref()))
                     }
                 };
                 match write {
@@ -145,7 +147,7 @@ impl Player<'_> {
                 }
             }
             Step::InsertNew(key, value) => {
-                let is_new = self.ok("insert_new in a transaction", open.tx.insert_new(key, value));
+                let is_new = self.ok("insert_new in a transaction", tx.insert_new(key, value));
                 self.same("insert_new in a transaction", is_new, !open.contents().contains_key(key));
                 open.note_read(key);
                 if is_new {
@@ -164,10 +166,11 @@ impl Player<'_> {
 
     fn walk_transaction(&mut self, open: &mut Open, span: &Span, most: u64, forwards: bool) {
         let contents = open.contents();
+        let tx = self.ok("keyspace of a transaction", open.tx.keyspace(self.rows()));
         let mut rows = match span {
-            Span::All => open.tx.range(..),
-            Span::Prefix(prefix) => open.tx.prefix(prefix),
-            Span::Range(lower, upper) => open.tx.range((lower.as_ref(), upper.as_ref())),
+            Span::All => tx.range(..),
+            Span::Prefix(prefix) => tx.prefix(prefix),
+            Span::Range(lower, upper) => tx.range((lower.as_ref(), upper.as_ref())),
         };
         let mut expected = contents.iter().filter(|(key, _)| span.holds(key));
         let mut end = None;
@@ -190,7 +193,8 @@ impl Player<'_> {
 
     fn seek_in_transaction(&mut self, open: &mut Open, key: &Blob, steps: u64) {
         let contents = open.contents();
-        let mut cursor = open.tx.cursor();
+        let tx = self.ok("keyspace of a transaction", open.tx.keyspace(self.rows()));
+        let mut cursor = tx.cursor();
         let mut expected = contents.range::<Blob, _>(key..);
         let (mut found, mut last) = (cursor.seek(key), None);
         for step in 0..=steps {

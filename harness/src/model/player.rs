@@ -2,13 +2,15 @@
 
 use super::blob::{Blob, Model};
 use super::cursors::Cursors;
+use super::neighbours::Neighbours;
 use super::program::Program;
 use super::rows::Walk;
 use super::store_location::StoreLocation;
 use super::transactions::Open;
 use crate::config;
+use crate::home::Home;
 use crate::support::Rng;
-use sidebloom::{Db, Options, Snapshot};
+use sidebloom::{Db, Keyspace, Options, Snapshot};
 use std::fmt::Debug;
 use std::sync::Arc;
 use xxhash_rust::xxh3::Xxh3;
@@ -19,6 +21,10 @@ pub struct Player<'a> {
     pub place: StoreLocation,
     /// `None` between close and reopen.
     pub open: Option<Db>,
+    /// Where the program's rows are, and its handle while the store is open.
+    pub home: Home,
+    pub rows: Option<Keyspace>,
+    pub neighbours: Neighbours,
     /// Follows the store, also while it is closed, damaged and repaired.
     pub follower: Option<Db>,
     pub model: Model,
@@ -46,12 +52,15 @@ impl<'a> Player<'a> {
     /// Opens a new store.
     pub fn new(program: &'a Program, seed: u64, configuration: u64) -> Self {
         let mut rng = Rng::new(seed << 8 | configuration);
-        let place = StoreLocation::random(&mut rng);
+        let (place, home) = (StoreLocation::random(&mut rng), Home::random(&mut rng));
         let mut player = Player {
             program,
             rng,
             place,
             open: None,
+            home,
+            rows: None,
+            neighbours: Neighbours::default(),
             follower: None,
             model: Model::new(),
             snapshots: Vec::new(),
@@ -76,11 +85,17 @@ impl<'a> Player<'a> {
         self.open.as_ref().unwrap()
     }
 
+    /// The keyspace that the program's rows are in.
+    pub fn rows(&self) -> &Keyspace {
+        self.rows.as_ref().unwrap()
+    }
+
     /// The current position, for messages.
     pub fn what(&self) -> String {
         let op = self.program.ops.get(self.at).map_or("the end".into(), |op| format!("{op:?}"));
         let op: String = op.chars().take(300).collect();
-        format!("{}, operation {} ({op}), {:?}, {}", self.name, self.at, self.place, self.options)
+        let (name, at, home) = (&self.name, self.at, self.home);
+        format!("{name}, operation {at} ({op}), {:?}, {home:?}, {}", self.place, self.options)
     }
 
     /// The outcome of a call that cannot fail here.
@@ -113,8 +128,14 @@ impl<'a> Player<'a> {
         let options = self.options();
         self.options = config::describe(&options);
         let db = options.open(self.place.store());
-        self.open = Some(self.ok("open", db));
+        self.take(self.ok("open", db));
         self.calls += 1;
+    }
+
+    /// Goes on with this opening.
+    pub fn take(&mut self, db: Db) {
+        self.rows = Some(self.ok("open the keyspace", self.home.of(&db)));
+        self.open = Some(db);
     }
 
     /// Closes the store. Snapshots and iterators end before it does.
@@ -123,6 +144,6 @@ impl<'a> Player<'a> {
         self.iterators.clear();
         self.cursors.clear();
         self.transactions.clear();
-        self.open = None;
+        (self.rows, self.open) = (None, None);
     }
 }

@@ -9,12 +9,13 @@ use super::program::Write;
 use crate::config;
 use crate::contents::{add_to, apply, rows_put};
 use crate::support::Rng;
-use sidebloom::{Batch, Db, Snapshot};
+use sidebloom::{Batch, Db, Keyspace, Snapshot};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 
 /// The batches of all writers, and the contents before them.
 pub struct Phase<'a> {
     pub db: &'a Db,
+    pub rows: &'a Keyspace,
     pub before: &'a Model,
     pub writers: &'a [Vec<Vec<Write>>],
     /// The values of the counters before the first batch; larger than in any earlier phase.
@@ -70,18 +71,19 @@ impl Phase<'_> {
             let written = match rows_put(writes).filter(|_| number % 3 == 0) {
                 Some(mut rows) => {
                     rows.extend([&first, &last].map(|key| (key.clone(), counter(number))));
-                    self.db.ingest(rows.into_iter().map(Ok))
+                    self.rows.ingest(rows.into_iter().map(Ok))
                 }
                 None => {
                     let mut batch = Batch::new();
-                    batch.put(&first, counter(number));
-                    add_to(&mut batch, writes);
-                    batch.put(&last, counter(number));
+                    let mut of_rows = batch.keyspace(self.rows);
+                    of_rows.put(&first, counter(number));
+                    add_to(&mut of_rows, writes);
+                    of_rows.put(&last, counter(number));
                     self.db.write(batch)
                 }
             };
             written.unwrap_or_else(|e| panic!("{}: writer {writer}: {e}", self.what));
-            let found = self.db.get(&first).unwrap();
+            let found = self.rows.get(&first).unwrap();
             assert_eq!(
                 found.as_deref(),
                 Some(&*counter(number)),
@@ -136,19 +138,19 @@ impl Phase<'_> {
     }
 
     fn read(&self, running: &AtomicUsize, rng: &mut Rng) -> u64 {
-        let kept = self.db.snapshot();
+        let kept = self.rows.snapshot();
         let kept_done = self.done(&kept);
         let (mut seen, mut calls) = (vec![0; self.writers.len()], 1);
         loop {
             let last = running.load(SeqCst) == 0;
-            let snapshot = self.db.snapshot();
+            let snapshot = self.rows.snapshot();
             let done = self.done(&snapshot);
             for (writer, (now, before)) in done.iter().zip(&seen).enumerate() {
                 assert!(now >= before, "{}: writer {writer} goes back from {before} to {now}", self.what);
             }
             seen = done;
             let writer = rng.below(self.writers.len() as u64) as usize;
-            let both = self.db.multi_get(&counters(writer)).unwrap();
+            let both = self.rows.multi_get(&counters(writer)).unwrap();
             if seen[writer] > 0 {
                 assert_eq!(both[0], both[1], "{}: multi_get sees half a batch of writer {writer}", self.what);
             }
@@ -173,10 +175,11 @@ impl Phase<'_> {
             let bounds = || counters(0).map(|key| key.to_vec());
             let done = match rng.below(8) {
                 0 | 1 => db.flush(),
-                2 => db.compact(),
+                2 if rng.percent(50) => db.compact(),
+                2 => self.rows.compact(),
                 3 => {
                     let [from, _] = bounds();
-                    db.compact_range(from..vec![b'k', rng.next() as u8])
+                    self.rows.compact_range(from..vec![b'k', rng.next() as u8])
                 }
                 4 => db.sync(),
                 5 => db.rebuild_filters(config::filters(rng)).map(|_| ()),

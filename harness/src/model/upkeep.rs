@@ -16,9 +16,9 @@ impl Player<'_> {
                     [self.program.keys.pick(&mut self.rng), self.program.keys.pick(&mut self.rng)];
                 let (from, to) = if self.rng.percent(90) && from > to { (to, from) } else { (from, to) };
                 let compacted = if self.rng.percent(50) {
-                    self.db().compact_range(from..=to)
+                    self.rows().compact_range(from..=to)
                 } else {
-                    self.db().compact_range(from..)
+                    self.rows().compact_range(from..)
                 };
                 self.ok("compact_range", compacted);
             }
@@ -33,6 +33,9 @@ impl Player<'_> {
             16 | 17 => self.checkpoint(),
             18 => super::intruders::move_away(self),
             _ => self.check_all(),
+        }
+        if self.rng.percent(30) {
+            self.change_neighbours();
         }
         if self.rng.percent(30) {
             self.check_follower();
@@ -88,6 +91,7 @@ impl Player<'_> {
             self.check_follower();
         }
         self.open();
+        self.neighbours.check(self.open.as_ref().unwrap(), &self.what());
         self.check_all();
         self.check_levels();
     }
@@ -128,7 +132,11 @@ impl Player<'_> {
         self.verify();
         self.ok("compact", self.db().compact());
         let left: u64 = self.db().stats().levels.iter().map(|level| level.keys).sum();
-        self.same("entries after compact", left, self.model.len() as u64);
+        let named = self.neighbours.names().count() + usize::from(self.home.name().is_some());
+        // The catalog has a row for each keyspace, and the next number.
+        let of_catalog = if self.has_keyspaces() { named + 1 } else { 0 };
+        let rows = self.model.len() + self.neighbours.rows() + of_catalog;
+        self.same("entries after compact", left, rows as u64);
         self.verify();
         self.check_all();
         self.check_levels();

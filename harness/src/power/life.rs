@@ -105,7 +105,7 @@ impl Life<'_> {
         let from = self.promises.acknowledged()[writer];
         for i in from + 1..=from + self.batches {
             let mut before = self.promises.hand_over(writer, i);
-            let batch = self.plan.batch(writer, i);
+            let batch = self.plan.batch(db, writer, i);
             let rows = self.plan.puts(writer, i).filter(|_| rng.percent(15));
             let (durability, written) = match rows {
                 // Ingested rows are durable, and so is everything acknowledged before.

@@ -3,7 +3,7 @@
 
 use crate::contents::{Change, Span, apply, batch_of, transact};
 use crate::support::Rng;
-use sidebloom::{Batch, Db, Durability, Result, Value};
+use sidebloom::{Batch, Db, Durability, Keyspace, Result, Value};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -164,13 +164,13 @@ impl Plan {
         if self.is_apart && !span.is_refused() { span } else { Span::only(key) }
     }
 
-    pub fn batch(&self, writer: usize, i: u64) -> Batch {
-        batch_of(&self.changes(writer, i))
+    pub fn batch(&self, rows: &Keyspace, writer: usize, i: u64) -> Batch {
+        batch_of(rows, &self.changes(writer, i))
     }
 
     /// Writes a batch as a transaction.
-    pub fn transact(&self, db: &Db, writer: usize, i: u64, durability: Durability) -> Result<()> {
-        transact(db, &self.changes(writer, i), durability)
+    pub fn transact(&self, rows: &Keyspace, writer: usize, i: u64, durability: Durability) -> Result<()> {
+        transact(rows, &self.changes(writer, i), durability)
     }
 
     /// The rows of a batch; `None` if it deletes anything.

@@ -1,0 +1,28 @@
+//! The keyspace that the rows of a harness are in: the default one, or one among others.
+
+use crate::support::Rng;
+use sidebloom::{Db, Error, Keyspace, KeyspaceOptions, Result};
+
+/// The name of the keyspace; `None` for the default one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home(Option<&'static str>);
+
+impl Home {
+    pub fn random(rng: &mut Rng) -> Self {
+        Home(*rng.pick(&[None, Some("rows")]))
+    }
+
+    /// Its rows in an open store. In one that is writable and has no such keyspace, creates it.
+    pub fn of(self, db: &Db) -> Result<Keyspace> {
+        let Some(name) = self.0 else { return Ok(Keyspace::clone(db)) };
+        match db.keyspace(name) {
+            Err(Error::UnknownKeyspace { .. }) => db.create_keyspace(name, KeyspaceOptions::new()),
+            found => found,
+        }
+    }
+
+    /// The name of its keyspace, if it has one.
+    pub fn name(self) -> Option<&'static str> {
+        self.0
+    }
+}
