@@ -14,10 +14,18 @@ impl Home {
 
     /// Its rows in an open store. In one that is writable and has no such keyspace, creates it.
     pub fn of(self, db: &Db) -> Result<Keyspace> {
-        let Some(name) = self.0 else { return Ok(Keyspace::clone(db)) };
+        match (self.find(db)?, self.0) {
+            (None, Some(name)) => db.create_keyspace(name, KeyspaceOptions::new()),
+            (found, _) => Ok(found.unwrap_or_else(|| Keyspace::clone(db))),
+        }
+    }
+
+    /// Its rows in an open store; `None` if that has no such keyspace.
+    pub fn find(self, db: &Db) -> Result<Option<Keyspace>> {
+        let Some(name) = self.0 else { return Ok(Some(Keyspace::clone(db))) };
         match db.keyspace(name) {
-            Err(Error::UnknownKeyspace { .. }) => db.create_keyspace(name, KeyspaceOptions::new()),
-            found => found,
+            Err(Error::UnknownKeyspace { .. }) => Ok(None),
+            found => found.map(Some),
         }
     }
 

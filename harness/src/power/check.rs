@@ -1,5 +1,6 @@
 //! Opens what a crash left, and checks it against what was promised.
 
+use super::keyspaces;
 use super::life::Image;
 use super::plan::{Found, Plan, mix};
 use super::promises::{Copy, Promises};
@@ -8,6 +9,7 @@ use crate::harness::Counts;
 use crate::support::{Crash, Rng, STORE, SimFs};
 use sidebloom::{Db, Error, Options};
 use std::collections::{HashMap, HashSet};
+use std::fmt::Debug;
 use std::path::Path;
 use std::sync::{Arc, Mutex, PoisonError};
 use xxhash_rust::xxh3::Xxh3;
@@ -131,12 +133,16 @@ impl Checker<'_> {
     }
 
     pub fn read_open(&mut self, db: &Db) -> Outcome<Found> {
-        let found = self.plan.identify(db.iter())?;
-        self.plan.check_lookups(db, &found)?;
+        let keyspaces = keyspaces::find(db, self.plan.home.name())?;
+        let Some(rows) = self.plan.home.find(db).map_err(failed("keyspace"))? else {
+            return Ok(Found { keyspaces, ..Found::nothing(self.plan.writers) });
+        };
+        let found = Found { keyspaces, ..self.plan.identify(rows.iter())? };
+        self.plan.check_lookups(&rows, &found)?;
         if self.rng.percent(10) {
-            let mut rows: Vec<_> = db.iter().rev().collect();
+            let mut rows: Vec<_> = rows.iter().rev().collect();
             rows.reverse();
-            same("backwards", &self.plan.identify(rows.into_iter())?, &found)?;
+            same("backwards", &self.plan.identify(rows.into_iter())?.batches, &found.batches)?;
         }
         let report = db.verify().map_err(failed("verify"))?;
         if report.is_ok() { Ok(found) } else { Err(format!("verify: {:?}", report.problems)) }
@@ -172,7 +178,7 @@ impl Checker<'_> {
     }
 }
 
-pub fn same(what: &str, found: &Found, expected: &Found) -> Outcome<()> {
+pub fn same<T: PartialEq + Debug>(what: &str, found: &T, expected: &T) -> Outcome<()> {
     if found == expected { Ok(()) } else { Err(format!("{what}: {found:?}, before that {expected:?}")) }
 }
 

@@ -1,11 +1,12 @@
 //! One life of a store, from its opening to its closing: threads use it, while images of the disk are taken
 //! at its writing operations.
 
+use super::keyspaces;
 use super::plan::{Plan, mix};
 use super::promises::{Promises, Told};
 use crate::config;
 use crate::support::{Crash, Rng, STORE, SimFs};
-use sidebloom::{Db, Durability, Options};
+use sidebloom::{Db, Durability, Keyspace, Options};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -77,30 +78,32 @@ impl Life<'_> {
             drop(db);
             db = open();
         }
-        self.promises.open();
+        let rows = self.plan.home.of(&db).unwrap_or_else(|e| panic!("keyspace: {e}"));
+        let found = keyspaces::find(&db, self.plan.home.name());
+        self.promises.open(&found.unwrap_or_else(|e| panic!("{e}")));
         if self.plan.ingests && self.promises.now().must_ingest() {
             self.promises.begin_ingest();
-            let rows = self.plan.ingested();
-            db.ingest(rows.iter().map(|(key, value)| Ok((key, value))))
+            let ingested = self.plan.ingested();
+            rows.ingest(ingested.iter().map(|(key, value)| Ok((key, value))))
                 .unwrap_or_else(|e| panic!("ingest: {e}"));
             self.promises.finish_ingest();
         }
         let others = 1 + rng.below(3);
         std::thread::scope(|scope| {
             for writer in 0..self.plan.writers {
-                let db = &db;
-                scope.spawn(move || self.write(db, writer, durability));
+                let rows = &rows;
+                scope.spawn(move || self.write(rows, writer, durability));
             }
             for other in 0..others {
-                let db = &db;
-                scope.spawn(move || self.disturb(db, other));
+                let (db, rows) = (&db, &rows);
+                scope.spawn(move || self.disturb(db, rows, other));
             }
         });
-        let found = self.plan.identify(db.iter()).unwrap_or_else(|e| panic!("before closing: {e}"));
+        let found = self.plan.identify(rows.iter()).unwrap_or_else(|e| panic!("before closing: {e}"));
         assert_eq!(found.batches, self.promises.acknowledged(), "before closing");
     }
 
-    fn write(&self, db: &Db, writer: usize, durability: Durability) {
+    fn write(&self, db: &Keyspace, writer: usize, durability: Durability) {
         let mut rng = self.rng(10 + writer as u64);
         let from = self.promises.acknowledged()[writer];
         for i in from + 1..=from + self.batches {
@@ -142,11 +145,11 @@ impl Life<'_> {
     }
 
     /// Calls what may run concurrently with writers.
-    fn disturb(&self, db: &Db, other: u64) {
+    fn disturb(&self, db: &Db, rows: &Keyspace, other: u64) {
         let mut rng = self.rng(20 + other);
         for call in 0..2 + rng.below(4) {
             std::thread::sleep(Duration::from_micros(rng.below(1500)));
-            match rng.below(14) {
+            match rng.below(17) {
                 0 => self.durably(|| db.compact()),
                 1 | 2 => self.durably(|| db.flush()),
                 3 => self.durably(|| db.sync()),
@@ -155,15 +158,16 @@ impl Life<'_> {
                         self.plan.key(rng.below(self.plan.writers as u64) as usize, rng.below(self.plan.keys))
                     });
                     let range = (Bound::Included(a.clone().min(b.clone())), Bound::Included(a.max(b)));
-                    db.compact_range(range).unwrap_or_else(|e| panic!("compact_range: {e}"));
+                    rows.compact_range(range).unwrap_or_else(|e| panic!("compact_range: {e}"));
                 }
                 6 | 7 => {
                     let policy = config::policy_with_filters(&mut rng);
                     db.rebuild_filters(policy).unwrap_or_else(|e| panic!("rebuild_filters: {e}"));
                 }
                 8 | 9 => self.copy(db, other, call),
-                10 | 11 => self.snapshot(db, &mut rng),
-                12 => db.wait_for_compaction().unwrap_or_else(|e| panic!("wait_for_compaction: {e}")),
+                10 | 11 => self.snapshot(rows, &mut rng),
+                12..15 => self.change_keyspaces(db, &format!("{} {call}.{other}", self.number), &mut rng),
+                15 => db.wait_for_compaction().unwrap_or_else(|e| panic!("wait_for_compaction: {e}")),
                 _ => {
                     let report = db.verify().unwrap_or_else(|e| panic!("verify: {e}"));
                     assert!(report.is_ok(), "concurrently with writers: {:?}", report.problems);
@@ -180,9 +184,9 @@ impl Life<'_> {
         self.promises.finish_copy(number);
     }
 
-    fn snapshot(&self, db: &Db, rng: &mut Rng) {
+    fn snapshot(&self, rows: &Keyspace, rng: &mut Rng) {
         let least = self.promises.acknowledged();
-        let snapshot = db.snapshot();
+        let snapshot = rows.snapshot();
         let early = rng.percent(50).then(|| snapshot.iter());
         std::thread::sleep(Duration::from_micros(rng.below(2000)));
         let found = self.plan.identify(snapshot.iter()).unwrap_or_else(|e| panic!("snapshot: {e}"));

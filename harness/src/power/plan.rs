@@ -1,9 +1,11 @@
 //! What the writers of a workload write, decided by its seed, so the contents of the store after any number
 //! of batches are known.
 
+use super::keyspaces::Keyspaces;
 use crate::contents::{Change, Span, apply, batch_of, transact};
+use crate::home::Home;
 use crate::support::Rng;
-use sidebloom::{Batch, Db, Durability, Keyspace, Result, Value};
+use sidebloom::{Batch, Durability, Keyspace, Result, Value};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -31,17 +33,21 @@ pub struct Found {
     pub ingested: bool,
     /// The number of batches of each writer.
     pub batches: Vec<u64>,
+    /// What it holds besides.
+    pub keyspaces: Keyspaces,
 }
 
 impl Found {
     pub fn nothing(writers: usize) -> Found {
-        Found { ingested: false, batches: vec![0; writers] }
+        Found { ingested: false, batches: vec![0; writers], keyspaces: Keyspaces::new() }
     }
 }
 
 #[derive(Debug)]
 pub struct Plan {
     pub seed: u64,
+    /// Where the rows are.
+    pub home: Home,
     pub writers: usize,
     pub ingests: bool,
     /// Whether all segments get filters.
@@ -58,6 +64,7 @@ impl Plan {
         let mut rng = Rng::new(mix(&[seed, 1]));
         let mut plan = Plan {
             seed,
+            home: Home::random(&mut Rng::new(mix(&[seed, 8]))),
             writers: 2 + rng.below(3) as usize,
             ingests: rng.percent(40),
             has_filters: rng.percent(60),
@@ -208,7 +215,7 @@ impl Plan {
             last = Some(key.clone());
             of_writers[owner].push((key, value));
         }
-        let mut found = Found { ingested: self.ingests && last.is_some(), batches: Vec::new() };
+        let mut found = Found { ingested: self.ingests && last.is_some(), ..Found::nothing(0) };
         for (writer, rows) in of_writers.iter().enumerate() {
             let batches = self.count(writer, rows)?;
             found.batches.push(batches);
@@ -233,7 +240,7 @@ impl Plan {
     }
 
     /// Looks up every key that a writer ever writes, and some that nobody does. Filters must not hide any.
-    pub fn check_lookups(&self, db: &Db, found: &Found) -> Result<(), String> {
+    pub fn check_lookups(&self, db: &Keyspace, found: &Found) -> Result<(), String> {
         let none = State::default();
         for writer in 0..self.writers {
             let is_empty = self.ingests && !found.ingested;

@@ -1,5 +1,6 @@
 //! What the store has promised at each moment, and whether what a crash left keeps the promises.
 
+use super::keyspaces::{self, Fates, FatesNow, Keyspaces};
 use super::plan::Found;
 use crate::support::Crash;
 use std::sync::Mutex;
@@ -19,6 +20,7 @@ pub struct Promises {
     /// For each writer's batches: what was acknowledged when it was submitted.
     before: Vec<Mutex<Vec<PerWriter>>>,
     copies: Mutex<Vec<Copy>>,
+    pub keyspaces: Fates,
 }
 
 /// A checkpoint.
@@ -40,6 +42,7 @@ pub struct Told {
     ingest_begun: bool,
     ingest_done: bool,
     pub copies: Vec<Copy>,
+    keyspaces: FatesNow,
 }
 
 fn all(numbers: &[AtomicU64]) -> PerWriter {
@@ -63,11 +66,13 @@ impl Promises {
                 .map(|n| Mutex::new(vec![nothing.clone(); *n as usize + 1]))
                 .collect(),
             copies: Mutex::default(),
+            keyspaces: Fates::new(&found.keyspaces),
         }
     }
 
     /// What a reader can see is durable: the store was opened.
-    pub fn open(&self) {
+    pub fn open(&self, keyspaces: &Keyspaces) {
+        self.keyspaces.open(keyspaces);
         self.synced(&self.acknowledged());
         self.ingest_done.store(self.ingest_begun.load(SeqCst), SeqCst);
     }
@@ -80,6 +85,7 @@ impl Promises {
             ingest_begun: self.ingest_begun.load(SeqCst),
             ingest_done: self.ingest_done.load(SeqCst),
             copies: self.copies.lock().unwrap().clone(),
+            keyspaces: self.keyspaces.now(),
         }
     }
 
@@ -162,6 +168,7 @@ impl Promises {
         if found.ingested && !told.ingest_begun {
             return Err("rows are there that were not ingested yet".into());
         }
+        keyspaces::check(&told.keyspaces, &found.keyspaces)?;
         self.check(found, least, &told.handed_over)
     }
 
@@ -183,7 +190,10 @@ impl Told {
     /// What a further loss of power cannot take from a store that holds `found` after this crash.
     pub fn durable(&self, found: &Found, crash: Crash) -> Found {
         match crash {
-            Crash::Kill => Found { ingested: self.ingest_done, batches: self.synced.clone() },
+            Crash::Kill => {
+                let (batches, keyspaces) = (self.synced.clone(), found.keyspaces.clone());
+                Found { ingested: self.ingest_done, batches, keyspaces }
+            }
             Crash::PowerOrdered | Crash::Power => found.clone(),
         }
     }
