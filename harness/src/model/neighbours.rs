@@ -70,7 +70,11 @@ impl Player<'_> {
             self.neighbours.existed = true;
         }
         let keyspace = self.ok("keyspace", self.db().keyspace(name));
-        self.write_to_neighbour(name, &keyspace);
+        if self.rng.percent(30) {
+            self.flush_neighbours_together();
+        } else {
+            self.write_to_neighbour(name, &keyspace);
+        }
         match self.rng.below(6) {
             0 | 1 => self.drop_neighbour(name, &keyspace),
             2 => self.ok("flush", self.db().flush()),
@@ -98,6 +102,7 @@ impl Player<'_> {
         }
         // The same bytes, but another write: it may fail a transaction, which must not depend on this.
         if self.transactions.is_empty()
+            && self.rng.percent(50)
             && let Some((key, value)) = self.model.iter().next()
         {
             let (key, value) = (key.clone(), Blob::from(&**value));
@@ -118,6 +123,16 @@ impl Player<'_> {
         }
         self.ok("a batch across keyspaces", self.db().write(batch));
         self.neighbours.open.insert(name, rows);
+    }
+
+    /// Small ones share a segment, without rows of the program.
+    fn flush_neighbours_together(&mut self) {
+        self.ok("flush", self.db().flush());
+        for name in self.neighbours.names().collect::<Vec<_>>() {
+            let keyspace = self.ok("keyspace", self.db().keyspace(name));
+            self.write_to_neighbour(name, &keyspace);
+        }
+        self.ok("flush", self.db().flush());
     }
 
     /// Iterators and snapshots go on, handles do not. A new keyspace of the name is empty.
