@@ -111,8 +111,8 @@ mod sync;
 mod wal;
 
 pub use api::{
-    CompareAndSet, Cursor, Db, Keys, Keyspace, KeyspaceTransaction, LevelStats, Range, Savepoint, Snapshot,
-    Stats, Transacted, Transaction, TransactionCursor, TransactionRange,
+    CompareAndSet, Cursor, Db, Keys, Keyspace, KeyspaceStats, KeyspaceTransaction, LevelStats, Range,
+    Savepoint, Snapshot, Stats, Transacted, Transaction, TransactionCursor, TransactionRange,
 };
 pub use bounds::KeyBounds;
 pub use engine::copies::file_set::{FileSet, SegmentEntry};

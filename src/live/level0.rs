@@ -18,7 +18,7 @@ pub struct Level0Keyspace {
     pub file_bytes: u64,
 }
 
-/// Whether a segment of level 0 has keys of the keyspace, or of others on both sides.
+/// Whether a segment has keys of the keyspace, or of others on both sides.
 pub fn reaches_into(segment: &LiveSegment, space: Space) -> bool {
     let (smallest, largest) = (segment.meta.smallest.as_slice(), &*segment.meta.largest);
     // A range tombstone over a whole keyspace ends at the first key of the next one.

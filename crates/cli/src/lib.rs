@@ -20,6 +20,7 @@ mod hex;
 mod holder;
 mod human;
 mod keyspace_arg;
+mod keyspace_stats;
 mod keyspaces;
 mod line_end;
 mod load;

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
-use crate::{human, progress};
+use crate::{human, keyspace_stats, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use sidebloom::{LevelStats, MAX_KEY_BYTES, Stats};
@@ -11,8 +11,8 @@ use std::io::Write;
 
 /// Print the contents and false-positive rates of each level
 ///
-/// The levels hold the rows of all keyspaces. Observed rates start when the store is opened, so there are
-/// none at first; --probe looks up absent keys before printing.
+/// The levels hold the rows of all keyspaces; --keyspace prints what one has. Observed rates start when the
+/// store is opened, so there are none at first; --probe looks up absent keys before printing.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]
@@ -79,16 +79,17 @@ struct LevelRow {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        if self.keyspace.is_given() && self.probe == 0 {
-            return Err(Failure::message(
-                "the levels hold all keyspaces; --keyspace chooses the keys for --probe, and has no effect without it",
-            ));
-        }
         let opened = self.keyspace.open_to_read(cx)?;
         let db = &opened.db;
         db.warm()?; // Otherwise filters not verified yet would count as missing.
         let probed = if self.probe > 0 { ask_for_absent_keys(&opened, self.probe)? } else { 0 };
         let stats = db.stats();
+        if self.keyspace.is_given() {
+            let observed = total(&stats.levels).observed_fpr();
+            let report = keyspace_stats::Report::new(&opened.stats()?, probed, observed);
+            cx.report(&report, |out| report.print(out))?;
+            return Ok(Outcome::Found);
+        }
         let report = Report::new(&stats, probed);
         cx.report(&report, |out| {
             report.print(out)?;

@@ -13,7 +13,7 @@ use crate::options::FilterPolicy;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// Entries that will be in segments of a level.
+/// Entries that will be in segments of a level: those of each keyspace in one run, and the others in another.
 pub(crate) struct Coming {
     pub level: u8,
     /// Their keyspace; `None` if they are of several.
@@ -59,9 +59,10 @@ impl FilterPlans {
             coming: Vec::new(),
             prefixes,
         };
-        let (of_own, common): (Vec<&Coming>, Vec<&Coming>) = coming
-            .iter()
-            .partition(|coming| coming.owner.is_some_and(|owner| plans.choices.own.contains_key(&owner)));
+        let mut runs: BTreeMap<(Option<Space>, u8), u64> = BTreeMap::new();
+        for Coming { level, owner, entries } in coming {
+            *runs.entry((*owner, *level)).or_default() += entries;
+        }
         let mut sizes = if plans.choices.own.is_empty() {
             LevelSizes::of(live, leaving, &prefixes)
         } else {
@@ -70,10 +71,13 @@ impl FilterPlans {
             let others = leaving.filter(|s| plans.own_space(&s.meta).is_none());
             LevelSizes::of(live, others.chain(own), &prefixes)
         };
-        common.iter().for_each(|coming| sizes.add_entries(coming.level, coming.entries));
+        for ((owner, level), entries) in runs {
+            match owner.filter(|owner| plans.choices.own.contains_key(owner)) {
+                Some(owner) => plans.coming.push((owner, level, entries)),
+                None => sizes.add_entries(level, entries),
+            }
+        }
         plans.choices.common = policy.plan(&sizes);
-        plans.coming =
-            of_own.iter().filter_map(|coming| Some((coming.owner?, coming.level, coming.entries))).collect();
         plans
     }
 

@@ -80,6 +80,11 @@ fn filters_are_those_of_the_keyspace_from_the_flush_on() {
     db.flush().unwrap();
     let segments: usize = db.stats().levels.iter().map(|level| level.segments).sum();
     assert_eq!((segments, filters(&db)), (3, 2), "the catalog's, and the wide one");
+    let (of_off, of_wide) = (off.stats().unwrap(), wide.stats().unwrap());
+    assert_eq!((of_off.segments, of_off.keys, of_off.filters), (1, 3000, 0));
+    assert_eq!((of_wide.segments, of_wide.keys, of_wide.filters), (1, 3000, 1));
+    assert!(of_off.expected_fpr == 1.0 && of_wide.expected_fpr < 0.001 && of_wide.shared_segments == 0);
+    assert_eq!(Keyspace::stats(&db).unwrap(), sidebloom::KeyspaceStats::default());
     let ((denied_off, _), (denied_wide, reads)) = (reads_of(&db, &off), reads_of(&db, &wide));
     assert!(denied_off < 100 && denied_wide > 900 && reads < 10, "{denied_off} {denied_wide} {reads}");
 }
@@ -174,7 +179,15 @@ fn thousands_of_small_keyspaces_share_segments() {
     for (i, keyspace) in keyspaces.iter().enumerate() {
         (0..10).for_each(|row| keyspace.put(format!("row {row}"), format!("{i}")).unwrap());
     }
+    let bits = |db: &Db| {
+        let level = db.stats().levels.into_iter().find(|level| level.segments > 0).unwrap();
+        8.0 * level.filter_bytes as f64 / level.keys as f64
+    };
+    db.flush().unwrap();
+    db.warm().unwrap();
+    assert!((9.0..12.0).contains(&bits(&db)), "{} bits per key after the flush", bits(&db));
     db.compact().unwrap();
+    assert!((9.0..12.0).contains(&bits(&db)), "{} bits per key", bits(&db));
     let files = files_with(dir.path(), "").len();
     assert!(files < 20, "{files} files");
     drop((keyspaces, db));

@@ -50,7 +50,27 @@ fn a_command_works_on_the_keyspace_that_it_is_given() {
     assert_eq!(seen(&["--check"]), "x\n");
     let json = sandbox.ok(&["stats", "--json", "--keyspace", "users", "--probe", "10"]);
     assert_eq!(number(&json, "probed"), 10.0);
-    assert!(sandbox.fails(&["stats", "--keyspace", "users"]).contains("--probe"));
+}
+
+#[test]
+fn stats_of_a_keyspace_leave_out_the_others() {
+    let sandbox = Sandbox::new();
+    let rows: String = (0..50_000).map(|n| format!("key{n}\tvalue {n} of a table\n")).collect();
+    let rows = sandbox.file("rows.tsv", rows);
+    sandbox.ok(&["keyspaces", "create", "users", "--no-filters"]);
+    sandbox.ok(&["keyspaces", "create", "seen", "--bits-per-key", "15"]);
+    for keyspace in ["users", "seen"] {
+        sandbox.ok(&["load", "--keyspace", keyspace, &rows]);
+    }
+    sandbox.ok(&["compact"]);
+    let stats = |name| sandbox.ok(&["stats", "--json", "--keyspace", name, "--probe", "1000"]);
+    let (users, seen) = (stats("users"), stats("seen"));
+    assert_eq!((number(&users, "keys"), number(&seen, "keys")), (50_000.0, 50_000.0));
+    assert_eq!((number(&users, "filters"), number(&users, "expected_fpr")), (0.0, 1.0));
+    assert!((14.0..16.0).contains(&number(&seen, "bits_per_key")), "{seen}");
+    assert!(number(&seen, "expected_fpr") < 0.001 && number(&seen, "observed_fpr") < 0.02, "{seen}");
+    let shown = sandbox.ok(&["stats", "--keyspace", "seen"]);
+    assert!(shown.contains("50,000 keys"), "{shown}");
 }
 
 #[test]
