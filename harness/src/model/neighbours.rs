@@ -73,7 +73,7 @@ impl Player<'_> {
         if self.rng.percent(30) {
             self.flush_neighbours_together();
         } else {
-            self.write_to_neighbour(name, &keyspace);
+            self.write_to_neighbour(name, &keyspace, 60);
         }
         match self.rng.below(6) {
             0 | 1 => self.drop_neighbour(name, &keyspace),
@@ -90,19 +90,20 @@ impl Player<'_> {
         self.calls += 5;
     }
 
-    /// Keys of the program, with other values, together with one that the program's rows have.
-    fn write_to_neighbour(&mut self, name: &'static str, keyspace: &Keyspace) {
+    /// Keys of the program, with other values; if they are many, together with one that the program's rows
+    /// have.
+    fn write_to_neighbour(&mut self, name: &'static str, keyspace: &Keyspace, most: u64) {
         let mut batch = Batch::new();
         let model = self.neighbours.open.get_mut(name).unwrap();
         let mut rows = model.clone();
-        for _ in 0..self.rng.below(60) {
+        for _ in 0..self.rng.below(most) {
             let (key, value) = (self.program.keys.pick(&mut self.rng), self.neighbours.value());
             batch.keyspace(keyspace).put(&key, &value);
             rows.insert(key, value);
         }
         // The same bytes, but another write: it may fail a transaction, which must not depend on this.
         if self.transactions.is_empty()
-            && self.rng.percent(50)
+            && most > 10
             && let Some((key, value)) = self.model.iter().next()
         {
             let (key, value) = (key.clone(), Blob::from(&**value));
@@ -130,7 +131,7 @@ impl Player<'_> {
         self.ok("flush", self.db().flush());
         for name in self.neighbours.names().collect::<Vec<_>>() {
             let keyspace = self.ok("keyspace", self.db().keyspace(name));
-            self.write_to_neighbour(name, &keyspace);
+            self.write_to_neighbour(name, &keyspace, 5);
         }
         self.ok("flush", self.db().flush());
     }
@@ -148,7 +149,7 @@ impl Player<'_> {
             let again = self.ok("create it again", self.db().create_keyspace(name, KeyspaceOptions::new()));
             self.same("rows of a new keyspace", self.ok("count", again.iter().count()), 0);
             self.neighbours.open.insert(name, Model::new());
-            self.write_to_neighbour(name, &again);
+            self.write_to_neighbour(name, &again, 60);
         }
         if self.rng.percent(50) {
             self.ok("compact", self.db().compact());
