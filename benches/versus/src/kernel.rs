@@ -13,6 +13,10 @@ use std::path::{Path, PathBuf};
 pub struct ResourceCounters {
     /// Bytes read from disk on behalf of this process, read-ahead included (`read_bytes` in /proc/self/io).
     pub read_bytes: u64,
+    /// Bytes that this process asked to read, from the page cache or the disk (`rchar` in /proc/self/io).
+    /// Accesses to mapped files are not among them.
+    #[serde(default)]
+    pub read_call_bytes: u64,
     /// Bytes that this process dirtied (`write_bytes` in /proc/self/io).
     pub write_bytes: u64,
     /// The disk's completed reads, machine-wide (/proc/diskstats); `None` if the file system has no device.
@@ -33,6 +37,7 @@ impl ResourceCounters {
         let cpu = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
         ResourceCounters {
             read_bytes: field(&io, "read_bytes:").unwrap_or(0),
+            read_call_bytes: field(&io, "rchar:").unwrap_or(0),
             write_bytes: field(&io, "write_bytes:").unwrap_or(0),
             device_reads: device.and_then(|device| reads_completed(&diskstats, device)),
             major_faults: major_faults(&fs::read_to_string("/proc/self/stat").unwrap_or_default())
@@ -45,6 +50,7 @@ impl ResourceCounters {
     pub fn since(self, before: ResourceCounters) -> ResourceCounters {
         ResourceCounters {
             read_bytes: self.read_bytes.saturating_sub(before.read_bytes),
+            read_call_bytes: self.read_call_bytes.saturating_sub(before.read_call_bytes),
             write_bytes: self.write_bytes.saturating_sub(before.write_bytes),
             device_reads: self
                 .device_reads

@@ -11,6 +11,7 @@ mod format;
 mod guarded;
 mod kernel;
 mod keys;
+mod keyspaces;
 mod limit;
 mod machine;
 mod measure;
@@ -64,6 +65,7 @@ enum VersusCommand {
     Policies(policies::Args),
     #[cfg(feature = "rocksdb")]
     Prefixes(prefixes::Args),
+    Keyspaces(keyspaces::Args),
     Sweep(sweep::Args),
     Writes(writes::Args),
     #[cfg(feature = "rocksdb")]
@@ -81,6 +83,9 @@ enum VersusCommand {
     /// Run one task in this process, for `run` and `sweep`
     #[command(hide = true)]
     Worker,
+    /// Run one task in this process, for `keyspaces`
+    #[command(hide = true)]
+    KeyspaceWorker,
 }
 
 impl VersusCommand {
@@ -94,6 +99,7 @@ impl VersusCommand {
             VersusCommand::Policies(args) => args.run(),
             #[cfg(feature = "rocksdb")]
             VersusCommand::Prefixes(args) => args.run(),
+            VersusCommand::Keyspaces(args) => args.run(),
             VersusCommand::Sweep(args) => args.run(),
             VersusCommand::Writes(args) => args.run(),
             #[cfg(feature = "rocksdb")]
@@ -104,18 +110,20 @@ impl VersusCommand {
             #[cfg(feature = "rocksdb")]
             VersusCommand::Smoke { out } => smoke(&out),
             VersusCommand::Worker => worker::main(),
+            VersusCommand::KeyspaceWorker => keyspaces::worker_main(),
         }
     }
 }
 
 /// Each comparison with other stores, at a small size.
 #[cfg(feature = "rocksdb")]
-const SMALL: [&str; 5] = [
+const SMALL: [&str; 6] = [
     "run --quick --num 20000",
     "guard --num 50000 --reads 20000 --rounds 2",
     "policies --quick --num 100000 --reads 20000",
     "prefixes --quick",
     "writes --quick",
+    "keyspaces --quick",
 ];
 
 #[cfg(feature = "rocksdb")]

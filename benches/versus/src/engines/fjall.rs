@@ -55,13 +55,17 @@ fn is_busy(db: &Database) -> bool {
 pub fn finish_compactions(db: &Database, keys: &Keyspace) -> Result<()> {
     keys.rotate_memtable_and_wait()?;
     db.persist(PersistMode::Buffer)?;
-    // A compaction may start another one, so wait until nothing has run for a while.
+    wait_for_compactions(db);
+    Ok(())
+}
+
+/// Waits until no compaction has run for a while: one may start another.
+pub fn wait_for_compactions(db: &Database) {
     let mut quiet = 0;
     while quiet < 5 {
         quiet = if is_busy(db) { 0 } else { quiet + 1 };
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    Ok(())
 }
 
 impl FjallEngine {

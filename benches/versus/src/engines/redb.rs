@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 /// The table of all keys.
 pub const TABLE: TableDefinition<'_, &[u8], &[u8]> = TableDefinition::new("keys");
 /// Commits between durable ones: only a durable commit frees old pages, or the file grows.
-const DURABLE_EVERY: u64 = 8192;
+pub const DURABLE_EVERY: u64 = 8192;
 
 /// The table in a transaction.
 pub type RedbTable<'t> = redb::Table<'t, &'static [u8], &'static [u8]>;

@@ -47,7 +47,7 @@ pub fn filter_bytes(db: &DB) -> Result<Option<u64>> {
 }
 
 /// A number of RocksDB's `name=value; name=value; …`.
-fn table_property(text: &str, name: &str) -> Option<u64> {
+pub fn table_property(text: &str, name: &str) -> Option<u64> {
     let value = text.split(';').find_map(|part| part.trim().strip_prefix(name)?.strip_prefix('='));
     value.and_then(|digits| digits.trim().parse().ok())
 }
@@ -88,13 +88,23 @@ fn filter(kind: EngineKind, settings: &BenchSettings) -> RocksFilter {
     settings.rocks_filter.clone().unwrap_or_else(of_kind)
 }
 
-/// Options of tables without a filter.
+/// A block cache.
+pub fn cache(rocks: &RocksSettings, bytes: usize) -> Cache {
+    match rocks.cache {
+        RocksCache::Lru => Cache::new_lru_cache(bytes),
+        RocksCache::HyperClock => Cache::new_hyper_clock_cache(bytes, 0),
+    }
+}
+
+/// Options of tables without a filter, with a cache of their own.
 pub fn table_options(rocks: &RocksSettings, cache_bytes: usize) -> BlockBasedOptions {
+    tables_in_cache(rocks, &cache(rocks, cache_bytes))
+}
+
+/// Options of tables without a filter.
+pub fn tables_in_cache(rocks: &RocksSettings, cache: &Cache) -> BlockBasedOptions {
     let mut table = BlockBasedOptions::default();
-    table.set_block_cache(&match rocks.cache {
-        RocksCache::Lru => Cache::new_lru_cache(cache_bytes),
-        RocksCache::HyperClock => Cache::new_hyper_clock_cache(cache_bytes, 0),
-    });
+    table.set_block_cache(cache);
     table.set_cache_index_and_filter_blocks(rocks.metadata != RocksMetadata::Heap);
     if rocks.metadata == RocksMetadata::Pinned {
         table.set_unpartitioned_pinning_tier(BlockBasedTablePinningTier::All);
