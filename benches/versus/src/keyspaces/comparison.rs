@@ -2,7 +2,7 @@
 
 use super::kind::StoreKind;
 use super::record::{CheckFigures, KeyspacesRecord, LoadFigures, StoreResult};
-use super::worker::{SpaceTask, Step};
+use super::task::{SpaceTask, Step};
 use crate::error::Result;
 use crate::format::number;
 use crate::kernel;

@@ -4,7 +4,7 @@ use super::kind::wrong;
 use super::record::{CheckFigures, DropFigures, LoadFigures};
 use super::rows::{BATCH, KEY_BYTES, RowGenerator, SpaceRow, VALUE_BYTES};
 use super::store::{KeyspaceStore, SpaceSpec};
-use super::worker::SpaceTask;
+use super::task::SpaceTask;
 use crate::error::Result;
 use crate::kernel::{self, ResourceCounters};
 use crate::keys::KeyPresence;

@@ -4,7 +4,7 @@ use super::kind::{StoreKind, wrong};
 use super::record::{BatchFigures, CheckFigures, LoadFigures, LookupFigures};
 use super::rows::{AskedKey, BATCH, SpaceRow, has_header};
 use super::store::{KeyspaceStore, SpaceFilter, SpaceSpec};
-use super::worker::SpaceTask;
+use super::task::SpaceTask;
 use crate::error::Result;
 use crate::kernel;
 use crate::keys::KeyPresence;

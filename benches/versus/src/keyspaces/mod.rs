@@ -22,7 +22,9 @@ mod rows;
 mod sidebloom_store;
 mod small;
 mod store;
+mod stores;
 mod tables;
+mod task;
 mod worker;
 
 use crate::error::Result;
@@ -115,7 +117,7 @@ impl Args {
         };
         let stores = self.output.create()?;
         quiet::warn_of_others();
-        let result = |kind| StoreResult::new(kind, store::describe(kind, &settings.bench));
+        let result = |kind| StoreResult::new(kind, stores::describe(kind, &settings.bench));
         let record = KeyspacesRecord {
             date: format::now(),
             machine: Machine::here(&stores),

@@ -4,7 +4,7 @@ use super::kind::wrong;
 use super::record::{CreateFigures, OpenFigures, SmallFigures};
 use super::rows::{BATCH, SpaceRow};
 use super::store::{KeyspaceStore, SpaceSpec};
-use super::worker::SpaceTask;
+use super::task::SpaceTask;
 use crate::error::Result;
 use crate::kernel;
 use crate::keys::KeyPresence;

@@ -1,102 +1,28 @@
 //! Runs one step on one store in its own process: reads a [`SpaceTask`] from standard input, and writes the
 //! figures of the step to standard output.
 
-use super::kind::StoreKind;
-use super::record::KeyspaceSettings;
-use super::rows::RowGenerator;
-use super::store::{self, KeyspaceStore, OpenSpec, SpaceSpec};
+use super::task::{SpaceTask, Step};
 use super::{dropping, large, small};
 use crate::error::Result;
-use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
-use std::process::{Command, Stdio};
-
-/// The hidden command that runs a task.
-const COMMAND: &str = "keyspace-worker";
-
-/// A step on one store.
-#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Step {
-    /// Load three large keyspaces.
-    Load,
-    /// Find every loaded row, and no row that was not loaded.
-    Check,
-    /// Look up keys.
-    Lookups { round: u64 },
-    /// Write a row to each of the three keyspaces at once.
-    Batches { round: u64 },
-    /// Create small keyspaces one by one, and fill them.
-    FillSmall,
-    /// Create small keyspaces with one call.
-    CreateTogether,
-    /// Open the store with all small keyspaces.
-    OpenSmall,
-    /// Load a keyspace to drop, and another one.
-    LoadToDrop,
-    /// Drop one, and create another with its name.
-    Drop,
-    /// Find what must be left after the drop.
-    CheckDrop,
-}
-
-/// A step, and what it needs to know.
-#[derive(Debug, Serialize, Deserialize)]
-pub struct SpaceTask {
-    /// The store.
-    pub store: StoreKind,
-    /// Its directory.
-    pub dir: PathBuf,
-    /// Sizes and counts.
-    pub settings: KeyspaceSettings,
-    /// What to do.
-    pub step: Step,
-}
-
-impl SpaceTask {
-    /// Opens the store. `rows` is how many rows all of its keyspaces can have.
-    pub fn open(&self, specs: &[SpaceSpec], small: Option<u64>, rows: u64) -> Result<Box<dyn KeyspaceStore>> {
-        store::open(self.store, &self.dir, OpenSpec { settings: &self.settings.bench, small, rows }, specs)
-    }
-
-    /// The rows of this many keyspaces.
-    pub fn rows(&self, spaces: usize) -> RowGenerator {
-        RowGenerator::new(spaces, self.settings.bench.seed)
-    }
-
-    /// Runs the step in a new process.
-    pub fn spawn<T: DeserializeOwned>(&self) -> Result<T> {
-        let mut command = Command::new(std::env::current_exe()?);
-        let mut child = command.arg(COMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        serde_json::to_writer(child.stdin.take().ok_or("no pipe to the worker")?, self)?;
-        let output = child.wait_with_output()?;
-        if !output.status.success() {
-            let (step, store) = (self.step, self.store.name());
-            return Err(format!("{step:?} of {store} failed ({})", output.status).into());
-        }
-        Ok(serde_json::from_slice(&output.stdout)?)
-    }
-
-    fn run(&self) -> Result<serde_json::Value> {
-        Ok(match self.step {
-            Step::Load => serde_json::to_value(large::load(self)?)?,
-            Step::Check => serde_json::to_value(large::check(self)?)?,
-            Step::Lookups { round } => serde_json::to_value(large::look_up(self, round)?)?,
-            Step::Batches { round } => serde_json::to_value(large::write_batches(self, round)?)?,
-            Step::FillSmall => serde_json::to_value(small::fill(self)?)?,
-            Step::CreateTogether => serde_json::to_value(small::create_together(self)?)?,
-            Step::OpenSmall => serde_json::to_value(small::open(self)?)?,
-            Step::LoadToDrop => serde_json::to_value(dropping::load(self)?)?,
-            Step::Drop => serde_json::to_value(dropping::drop_one(self)?)?,
-            Step::CheckDrop => serde_json::to_value(dropping::check(self)?)?,
-        })
-    }
-}
 
 /// Reads a task, runs it, and writes its figures.
 pub fn main() -> Result<()> {
     let task: SpaceTask = serde_json::from_reader(std::io::stdin().lock())?;
-    let figures = task.run()?;
+    let figures = run(&task)?;
     Ok(serde_json::to_writer(std::io::stdout().lock(), &figures)?)
+}
+
+fn run(task: &SpaceTask) -> Result<serde_json::Value> {
+    Ok(match task.step {
+        Step::Load => serde_json::to_value(large::load(task)?)?,
+        Step::Check => serde_json::to_value(large::check(task)?)?,
+        Step::Lookups { round } => serde_json::to_value(large::look_up(task, round)?)?,
+        Step::Batches { round } => serde_json::to_value(large::write_batches(task, round)?)?,
+        Step::FillSmall => serde_json::to_value(small::fill(task)?)?,
+        Step::CreateTogether => serde_json::to_value(small::create_together(task)?)?,
+        Step::OpenSmall => serde_json::to_value(small::open(task)?)?,
+        Step::LoadToDrop => serde_json::to_value(dropping::load(task)?)?,
+        Step::Drop => serde_json::to_value(dropping::drop_one(task)?)?,
+        Step::CheckDrop => serde_json::to_value(dropping::check(task)?)?,
+    })
 }
