@@ -4,6 +4,9 @@ use super::Space;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
+/// The most bytes of a keyspace's name.
+pub const KEYSPACE_NAME_BYTES_MAX: usize = 255;
+
 /// A keyspace of an open store. Batches and handles share it.
 #[derive(Debug)]
 pub struct KeyspaceId {

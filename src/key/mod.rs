@@ -7,7 +7,7 @@ mod split_key;
 mod stored_keys;
 
 pub use fronts::{LONG_FRONT_BYTES, LongFront, front_of, long_front, prefix8, prefix16};
-pub use keyspace_id::{KeyspaceId, NamedKeyspaces};
+pub use keyspace_id::{KEYSPACE_NAME_BYTES_MAX, KeyspaceId, NamedKeyspaces};
 pub use space::{HEADS_START, Heads, MAX_STORED_KEY_BYTES, Space, without_head};
 pub use split_key::SplitKey;
 pub use stored_keys::StoredKeys;

@@ -10,6 +10,11 @@ impl Memtable {
         space.contains(self.map.back()?.key().key()).then_some(space)
     }
 
+    /// The keyspace of its last key.
+    pub fn last_space(&self) -> Option<Space> {
+        Space::of(self.map.back()?.key().key())
+    }
+
     /// Whether a stored key has a head.
     pub fn has_heads(&self) -> bool {
         self.map.back().is_some_and(|last| last.key().key() >= HEADS_START)

@@ -28,7 +28,7 @@
 //!
 //! properties := mark u64  store id u64  hash code u8  hash key u64 u64  compression bytes
 //!               [length varint  table]           if compression is "fsst"
-//!               facts: see `facts.rs`  (code u8 …)*
+//!               facts: see `facts.rs`  [1 u8  number varint  name bytes]  (code u8 …)*
 //! footer     := segment id u64        0      56 bytes, the last of the file
 //!               number u64            8
 //!               properties offset u64 16
@@ -96,9 +96,10 @@
 //! as its base. `compression` is the writer's setting ("none", "lz4", "zstd", "fsst"; any other belongs to a
 //! newer version). An empty table means that no value is coded. `store id`, `hash code` and `hash key` repeat
 //! the store's own, so that a store without its manifest can be rebuilt from its segments. `facts.rs` has the
-//! byte map of the facts, which the manifest repeats. Anything after them is a field of a newer version,
-//! named by its code (1 to 255); this version writes none. Invalid: no compression, a fact that contradicts
-//! the entries, or a field of code 0.
+//! byte map of the facts, which the manifest repeats. Then come fields, each named by its code. Field 1 is
+//! the keyspace of all rows, unless that is the default one: its number, 1 or more, and its name, 1 to 255
+//! bytes of UTF-8. Other fields (2 to 255) belong to a newer version. Invalid: no compression, a fact that
+//! contradicts the entries, a field of code 0, or one that comes twice.
 //!
 //! **footer.** The top index ends where the properties start, and the properties end where the footer starts.
 //! `digest` is the 64-bit digest of every byte before the footer; a sidecar names it to prove that it belongs

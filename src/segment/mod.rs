@@ -58,7 +58,7 @@ pub use facts::Facts;
 pub use facts::FactsBuilder;
 pub use file::{OpenFiles, SegmentFile};
 pub use format::Compression;
-pub use properties::{Properties, StoreIdentity};
+pub use properties::{KeyspaceName, Properties, StoreIdentity};
 pub use reader::Segment;
 pub use salvage::{Gap, SEARCH_BYTES_REPAIR, is_damage, read_properties, salvage};
 pub use summary::SegmentSummary;

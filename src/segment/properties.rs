@@ -6,7 +6,7 @@ use super::symbols::Symbols;
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, is_newer_code};
-use crate::key::check_seq;
+use crate::key::{KEYSPACE_NAME_BYTES_MAX, check_seq};
 use std::sync::Arc;
 
 /// What identifies a store: set when it is created, never changed.
@@ -16,6 +16,30 @@ pub struct StoreIdentity {
     pub store_id: u64,
     /// The key hash.
     pub hasher: KeyHasher,
+}
+
+/// The only field after the facts that this version writes: the keyspace.
+const KEYSPACE: u8 = 1;
+
+/// The keyspace of all rows, for a repair that does not find its name elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct KeyspaceName {
+    /// Its number, at least 1.
+    pub number: u32,
+    /// Its name, of 1 to 255 bytes.
+    pub name: String,
+}
+
+impl KeyspaceName {
+    fn is_sound(&self) -> bool {
+        self.number > 0 && (1..=KEYSPACE_NAME_BYTES_MAX).contains(&self.name.len())
+    }
+
+    fn decode(fields: &mut Decoder<'_>) -> Option<Self> {
+        let number = u32::try_from(fields.varint()?).ok()?;
+        let name = std::str::from_utf8(fields.bytes()?).ok()?.to_owned();
+        Some(KeyspaceName { number, name }).filter(KeyspaceName::is_sound)
+    }
 }
 
 /// The contents of the properties block.
@@ -29,6 +53,8 @@ pub struct Properties {
     pub symbols: Option<Arc<Symbols>>,
     /// What the segment holds.
     pub facts: Facts,
+    /// The keyspace of all its rows; `None` for the default one, for several, and if its name is not known.
+    pub keyspace: Option<KeyspaceName>,
 }
 
 impl Properties {
@@ -38,7 +64,7 @@ impl Properties {
     /// [`Error::NumbersExhausted`]; [`Error::Unencodable`] for what [`decode`](Self::decode) refuses.
     pub fn encode(&self, out: &mut Vec<u8>) -> Result<()> {
         check_seq(self.facts.max_seq)?;
-        if !self.facts.is_sound() {
+        if !self.facts.is_sound() || self.keyspace.as_ref().is_some_and(|of| !of.is_sound()) {
             let why = "they contradict themselves".into();
             return Err(Error::Unencodable { what: "the properties of a segment", why });
         }
@@ -55,6 +81,11 @@ impl Properties {
             return Err(Error::Unencodable { what: "the properties of a segment", why });
         }
         self.facts.encode(out);
+        if let Some(KeyspaceName { number, name }) = &self.keyspace {
+            out.put_u8(KEYSPACE);
+            out.put_varint(u64::from(*number));
+            out.put_bytes(name.as_bytes());
+        }
         Ok(())
     }
 
@@ -94,13 +125,18 @@ impl Properties {
             encoded => Some(Arc::new(Symbols::parse(encoded).ok_or_else(damaged)?)),
         };
         let facts = Facts::decode(&mut fields).ok_or_else(damaged)?;
-        match fields.u8() {
-            None => {
-                let store = StoreIdentity { store_id, hasher };
-                Ok(Properties { store, compression, symbols, facts })
+        let mut keyspace = None;
+        loop {
+            match fields.u8() {
+                None => break,
+                Some(KEYSPACE) if keyspace.is_none() => {
+                    keyspace = Some(KeyspaceName::decode(&mut fields).ok_or_else(damaged)?);
+                }
+                Some(0 | KEYSPACE) => return Err(damaged()),
+                Some(code) => return Err(newer(format!("field {code}"))),
             }
-            Some(0) => Err(damaged()),
-            Some(code) => Err(newer(format!("field {code}"))),
         }
+        let store = StoreIdentity { store_id, hasher };
+        Ok(Properties { store, compression, symbols, facts, keyspace })
     }
 }

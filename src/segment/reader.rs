@@ -355,7 +355,8 @@ pub(super) fn read_tail(file: &dyn ReadFile, id: FileId) -> Result<(SegmentTail,
     let top = parse_index(location(footer.top.offset), top, Indexed::Partitions)?;
     let properties_location = location(footer.properties.offset);
     let (_, payload) = open_block(properties_location, properties)?;
-    let Properties { store, compression, symbols, facts } = Properties::decode(properties_location, payload)?;
+    let Properties { store, compression, symbols, facts, .. } =
+        Properties::decode(properties_location, payload)?;
     if footer.number > 0 && (facts.max_seq > 0 || facts.ranges > 0) {
         return Err(location(footer_at).damaged("the footer has a number for rows that have their own"));
     }

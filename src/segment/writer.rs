@@ -11,7 +11,7 @@ use super::format::{
 };
 use super::index::{IndexBuilder, PARTITION_BYTES, separator};
 use super::packing::Packing;
-use super::properties::{Properties, StoreIdentity};
+use super::properties::{KeyspaceName, Properties, StoreIdentity};
 use super::summary::SegmentSummary;
 use super::value_coder::{SampleEntry, ValueCoder};
 use crate::codec::Encode;
@@ -96,6 +96,7 @@ pub struct SegmentWriter {
     partitions: Vec<(Vec<u8>, Vec<u8>)>,
     facts: FactsBuilder,
     ranges: RangeTombstones,
+    keyspace: Option<KeyspaceName>,
 }
 
 impl SegmentWriter {
@@ -137,6 +138,7 @@ impl SegmentWriter {
             partitions: Vec::new(),
             facts: FactsBuilder::default(),
             ranges: RangeTombstones::default(),
+            keyspace: None,
         })
     }
 
@@ -247,6 +249,11 @@ impl SegmentWriter {
         self.ranges = ranges;
     }
 
+    /// Sets the keyspace of all rows.
+    pub fn set_keyspace(&mut self, keyspace: KeyspaceName) {
+        self.keyspace = Some(keyspace);
+    }
+
     /// The key of the last entry; empty if there is none.
     pub fn last_key(&self) -> &[u8] {
         &self.last_key
@@ -292,7 +299,9 @@ impl SegmentWriter {
         let top = self.write_index(data_bytes)?;
         let facts = std::mem::take(&mut self.facts).finish(&self.ranges, std::mem::take(&mut self.last_key));
         let symbols = self.values.symbols().cloned();
-        let properties = Properties { store: self.store, compression: self.compression, symbols, facts };
+        let keyspace = self.keyspace.take();
+        let properties =
+            Properties { store: self.store, compression: self.compression, symbols, facts, keyspace };
         let at = self.appender.offset();
         properties.encode(self.appender.pending())?;
         let facts = properties.facts;

@@ -2,6 +2,7 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::{human, progress};
+use sidebloom::show;
 use std::io::Write;
 
 /// Salvage the readable rows of a damaged store
@@ -23,6 +24,8 @@ struct Report {
     rows_salvaged: u64,
     bytes_unreadable: u64,
     lost: Vec<String>,
+    /// Keyspaces that had lost their names and options, by their names now.
+    keyspaces_named: Vec<String>,
     logs: Option<LogsReport>,
 }
 
@@ -49,6 +52,7 @@ impl Args {
             rows_salvaged: repaired.rows_salvaged,
             bytes_unreadable: repaired.bytes_unreadable,
             lost: repaired.lost.iter().map(ToString::to_string).collect(),
+            keyspaces_named: repaired.keyspaces_named,
             logs: repaired.logs.map(|logs| LogsReport {
                 operations_kept: logs.operations_kept,
                 bytes_unreadable: logs.bytes_unreadable,
@@ -75,6 +79,9 @@ impl Report {
         if let Some(logs) = &self.logs {
             logs.print(out)?;
         }
+        self.keyspaces_named.iter().try_for_each(|name| {
+            writeln!(out, "keyspace named again, with the options of the store: {}", show::escaped(name))
+        })?;
         let [segments, entries] = [self.segments, self.entries].map(human::count);
         let verdict = if self.rebuilt { "manifest rewritten" } else { "manifest intact" };
         Ok(writeln!(out, "{verdict}: {segments} segments, {entries} entries")?)

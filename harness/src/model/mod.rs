@@ -2,6 +2,7 @@
 //! answer must match a `BTreeMap`'s, and all configurations must give the same answers.
 
 mod blob;
+mod change_neighbours;
 mod checks;
 mod cursors;
 mod intruders;

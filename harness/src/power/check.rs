@@ -1,6 +1,6 @@
 //! Opens what a crash left, and checks it against what was promised.
 
-use super::keyspaces;
+use super::fates;
 use super::life::Image;
 use super::plan::{Found, Plan, mix};
 use super::promises::{Copy, Promises};
@@ -133,7 +133,7 @@ impl Checker<'_> {
     }
 
     pub fn read_open(&mut self, db: &Db) -> Outcome<Found> {
-        let keyspaces = keyspaces::find(db, self.plan.home.name())?;
+        let keyspaces = fates::find(db, self.plan.home.name())?;
         let Some(rows) = self.plan.home.find(db).map_err(failed("keyspace"))? else {
             return Ok(Found { keyspaces, ..Found::nothing(self.plan.writers) });
         };

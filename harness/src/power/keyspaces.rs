@@ -1,126 +1,39 @@
-//! Keyspaces that come and go next to the writers' rows, and what is promised of them.
+//! Creates, fills and drops keyspaces next to the writers' rows.
 
-use super::check::{Outcome, failed};
-use super::life::Life;
+use super::fates::{Fate, ROWS};
+use super::promises::Promises;
 use crate::support::Rng;
 use sidebloom::{Batch, Db, Durability, KeyspaceOptions};
-use std::collections::BTreeMap;
-use std::sync::Mutex;
 
-/// The rows of each keyspace, written as one synced batch.
-const ROWS: u64 = 40;
-
-/// What has become of a keyspace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Fate {
-    /// It is being created and filled.
-    Begun,
-    /// Its rows are durable.
-    Filled,
-    Dropping,
-    Dropped,
-}
-
-/// The keyspaces that a store has, with the number of their rows.
-pub type Keyspaces = BTreeMap<String, u64>;
-
-/// The fates at one moment.
-#[derive(Debug, Default, Clone)]
-pub struct FatesNow {
-    /// Whether the store was opened in this life. Before, a loss of power may undo the end of the last life.
-    is_open: bool,
-    of: BTreeMap<String, Fate>,
-}
-
-/// The fates so far, kept up to date by the threads that use the store.
-#[derive(Debug, Default)]
-pub struct Fates(Mutex<FatesNow>);
-
-impl Fates {
-    /// Of a store with these keyspaces, which may not be durable yet.
-    pub fn new(found: &Keyspaces) -> Self {
-        let of = found.keys().map(|name| (name.clone(), Fate::Begun)).collect();
-        Fates(Mutex::new(FatesNow { is_open: false, of }))
-    }
-
-    pub fn now(&self) -> FatesNow {
-        self.0.lock().unwrap().clone()
-    }
-
-    fn set(&self, name: &str, fate: Fate) {
-        self.0.lock().unwrap().of.insert(name.to_owned(), fate);
-    }
-
-    /// The store was opened: what a reader can see is durable.
-    pub fn open(&self, found: &Keyspaces) {
-        for (name, rows) in found {
-            self.set(name, if *rows == ROWS { Fate::Filled } else { Fate::Begun });
-        }
-        self.0.lock().unwrap().is_open = true;
-    }
-}
-
-/// The keyspaces of a store besides the one of the writers' rows.
-pub fn find(db: &Db, home: Option<&str>) -> Outcome<Keyspaces> {
-    let mut found = Keyspaces::new();
-    for name in db.keyspaces().map_err(failed("keyspaces"))?.into_iter().filter(|n| Some(n.as_str()) != home)
-    {
-        let rows = db.keyspace(&name).and_then(|keyspace| keyspace.iter().count());
-        found.insert(name, rows.map_err(failed("count the rows of a keyspace"))?);
-    }
-    Ok(found)
-}
-
-/// Checks what a crash left.
-pub fn check(told: &FatesNow, found: &Keyspaces) -> Outcome<()> {
-    for (name, fate) in &told.of {
-        let rows = found.get(name).copied();
-        let is_right = match fate {
-            Fate::Begun => matches!(rows, None | Some(0 | ROWS)),
-            Fate::Filled => rows == Some(ROWS),
-            Fate::Dropping => matches!(rows, None | Some(ROWS)),
-            Fate::Dropped => rows.is_none(),
-        };
-        if !is_right {
-            return Err(format!("keyspace {name} was {fate:?}, and has {rows:?} rows"));
+/// Creates a keyspace and fills it; mostly drops it, and makes another one of the same name.
+pub fn change(promises: &Promises, db: &Db, name: &str, rng: &mut Rng) {
+    fill(promises, db, name);
+    if rng.percent(70) {
+        drop_one(promises, db, name);
+        if rng.percent(50) {
+            fill(promises, db, name);
         }
     }
-    let unknown = found.keys().find(|name| told.is_open && !told.of.contains_key(*name));
-    unknown.map_or(Ok(()), |name| Err(format!("keyspace {name} was never created, or is back")))
+    let fates = promises.keyspaces.now();
+    let older = fates.of.iter().find(|(older, fate)| **fate == Fate::Filled && !older.starts_with(name));
+    if let Some((older, _)) = older.filter(|(older, _)| older.ends_with(name.rsplit('.').next().unwrap())) {
+        drop_one(promises, db, older);
+    }
 }
 
-impl Life<'_> {
-    /// Creates a keyspace and fills it; mostly drops it, and makes another one of the same name.
-    pub fn change_keyspaces(&self, db: &Db, name: &str, rng: &mut Rng) {
-        self.fill_keyspace(db, name);
-        if rng.percent(70) {
-            self.drop_keyspace(db, name);
-            if rng.percent(50) {
-                self.fill_keyspace(db, name);
-            }
-        }
-        let fates = self.promises.keyspaces.now();
-        let older = fates.of.iter().find(|(older, fate)| **fate == Fate::Filled && !older.starts_with(name));
-        if let Some((older, _)) = older.filter(|(older, _)| older.ends_with(name.rsplit('.').next().unwrap()))
-        {
-            self.drop_keyspace(db, older);
-        }
-    }
+fn fill(promises: &Promises, db: &Db, name: &str) {
+    promises.keyspaces.set(name, Fate::Begun);
+    let filled = db.create_keyspace(name, KeyspaceOptions::new()).and_then(|keyspace| {
+        let mut batch = Batch::new();
+        (0..ROWS).for_each(|n| batch.keyspace(&keyspace).put(n.to_be_bytes(), name));
+        db.write_with(batch, Durability::Sync)
+    });
+    filled.unwrap_or_else(|e| panic!("filling keyspace {name}: {e}"));
+    promises.keyspaces.set(name, Fate::Filled);
+}
 
-    fn fill_keyspace(&self, db: &Db, name: &str) {
-        self.promises.keyspaces.set(name, Fate::Begun);
-        let filled = db.create_keyspace(name, KeyspaceOptions::new()).and_then(|keyspace| {
-            let mut batch = Batch::new();
-            (0..ROWS).for_each(|n| batch.keyspace(&keyspace).put(n.to_be_bytes(), name));
-            db.write_with(batch, Durability::Sync)
-        });
-        filled.unwrap_or_else(|e| panic!("filling keyspace {name}: {e}"));
-        self.promises.keyspaces.set(name, Fate::Filled);
-    }
-
-    fn drop_keyspace(&self, db: &Db, name: &str) {
-        self.promises.keyspaces.set(name, Fate::Dropping);
-        db.drop_keyspace(name).unwrap_or_else(|e| panic!("dropping keyspace {name}: {e}"));
-        self.promises.keyspaces.set(name, Fate::Dropped);
-    }
+fn drop_one(promises: &Promises, db: &Db, name: &str) {
+    promises.keyspaces.set(name, Fate::Dropping);
+    db.drop_keyspace(name).unwrap_or_else(|e| panic!("dropping keyspace {name}: {e}"));
+    promises.keyspaces.set(name, Fate::Dropped);
 }

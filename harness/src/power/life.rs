@@ -1,9 +1,9 @@
 //! One life of a store, from its opening to its closing: threads use it, while images of the disk are taken
 //! at its writing operations.
 
-use super::keyspaces;
 use super::plan::{Plan, mix};
 use super::promises::{Promises, Told};
+use super::{fates, keyspaces};
 use crate::config;
 use crate::support::{Crash, Rng, STORE, SimFs};
 use sidebloom::{Db, Durability, Keyspace, Options};
@@ -79,7 +79,7 @@ impl Life<'_> {
             db = open();
         }
         let rows = self.plan.home.of(&db).unwrap_or_else(|e| panic!("keyspace: {e}"));
-        let found = keyspaces::find(&db, self.plan.home.name());
+        let found = fates::find(&db, self.plan.home.name());
         self.promises.open(&found.unwrap_or_else(|e| panic!("{e}")));
         if self.plan.ingests && self.promises.now().must_ingest() {
             self.promises.begin_ingest();
@@ -166,7 +166,12 @@ impl Life<'_> {
                 }
                 8 | 9 => self.copy(db, other, call),
                 10 | 11 => self.snapshot(rows, &mut rng),
-                12..15 => self.change_keyspaces(db, &format!("{} {call}.{other}", self.number), &mut rng),
+                12..15 => keyspaces::change(
+                    &self.promises,
+                    db,
+                    &format!("{} {call}.{other}", self.number),
+                    &mut rng,
+                ),
                 15 => db.wait_for_compaction().unwrap_or_else(|e| panic!("wait_for_compaction: {e}")),
                 _ => {
                     let report = db.verify().unwrap_or_else(|e| panic!("verify: {e}"));

@@ -10,6 +10,7 @@
 //! 4. The next life continues from one of the images.
 
 mod check;
+mod fates;
 mod keyspaces;
 mod life;
 mod plan;

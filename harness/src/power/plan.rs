@@ -1,7 +1,7 @@
 //! What the writers of a workload write, decided by its seed, so the contents of the store after any number
 //! of batches are known.
 
-use super::keyspaces::Keyspaces;
+use super::fates::Keyspaces;
 use crate::contents::{Change, Span, apply, batch_of, transact};
 use crate::home::Home;
 use crate::support::Rng;

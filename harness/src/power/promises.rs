@@ -1,6 +1,6 @@
 //! What the store has promised at each moment, and whether what a crash left keeps the promises.
 
-use super::keyspaces::{self, Fates, FatesNow, Keyspaces};
+use super::fates::{self, Fates, FatesNow, Keyspaces};
 use super::plan::Found;
 use crate::support::Crash;
 use std::sync::Mutex;
@@ -168,7 +168,7 @@ impl Promises {
         if found.ingested && !told.ingest_begun {
             return Err("rows are there that were not ingested yet".into());
         }
-        keyspaces::check(&told.keyspaces, &found.keyspaces)?;
+        fates::check(&told.keyspaces, &found.keyspaces)?;
         self.check(found, least, &told.handed_over)
     }
 

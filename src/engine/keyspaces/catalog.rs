@@ -15,12 +15,10 @@
 
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
-use crate::key::Space;
+use crate::key::{KEYSPACE_NAME_BYTES_MAX, Space};
 use crate::options::{KeyspaceOptions, Unreadable, decode_keyspace_options, encode_keyspace_options};
 use std::path::Path;
 
-/// The most bytes of a name.
-pub(crate) const NAME_BYTES_MAX: usize = 255;
 /// What precedes a name.
 const NAME: u8 = b'n';
 /// The key of the row that counts.
@@ -31,7 +29,7 @@ pub(super) fn check_name(name: &str) -> Result<()> {
     let refused = |why| Err(Error::InvalidKeyspaceName { name: name.chars().take(64).collect(), why });
     match name.len() {
         0 => refused("it is empty"),
-        1..=NAME_BYTES_MAX => Ok(()),
+        1..=KEYSPACE_NAME_BYTES_MAX => Ok(()),
         _ => refused("it has more than 255 bytes"),
     }
 }

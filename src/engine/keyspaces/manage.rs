@@ -4,7 +4,7 @@ use super::catalog::{CatalogRow, CatalogState, check_name, name_key, state_key};
 use super::read_catalog::Catalog;
 use crate::engine::Engine;
 use crate::error::{Error, Result};
-use crate::key::KeyspaceId;
+use crate::key::{KeyspaceId, Space};
 use crate::options::{Durability, KeyspaceOptions};
 use crate::ranges::DeletedRange;
 use crate::sync::lock;
@@ -43,12 +43,24 @@ impl Engine {
         }
         let before = catalog.state()?;
         let what = || Error::InvalidArgument("the store has used up the numbers of keyspaces".into());
-        let next = before.next.checked_add(1).ok_or_else(what)?;
-        let row = CatalogRow { number: before.next, options };
+        let number = before.next.max(self.number_above_all_rows());
+        let next = number.checked_add(1).ok_or_else(what)?;
+        let row = CatalogRow { number, options };
         let mut batch = Batch::new();
         batch.put_stored(&name_key(name), &row.encode());
         let version = self.change_catalog(CatalogState { next, ..before }, batch, Durability::Os)?;
         Ok(keyspaces.set(name, row, version))
+    }
+
+    /// A number that no row in a segment or memtable has, no matter what the catalog says.
+    fn number_above_all_rows(&self) -> u32 {
+        let view = self.shared.current_view();
+        let [level0, sorted @ ..] = view.live.levels();
+        let last = sorted.iter().filter_map(|level| level.segments().last());
+        let segments = level0.segments().iter().chain(last).chain(view.live.quarantined());
+        let of_segments = segments.filter_map(|s| Space::of(&s.meta.largest)?.number());
+        let of_memtables = view.memtables().filter_map(|table| table.last_space()?.number());
+        of_segments.chain(of_memtables).max().unwrap_or(0).saturating_add(1)
     }
 
     /// Gives a keyspace other options.
@@ -96,7 +108,12 @@ impl Engine {
 
     /// Writes a change of the catalog, which then has this state and the next version. Returns that. The
     /// caller holds `changing`.
-    fn change_catalog(&self, state: CatalogState, mut batch: Batch, durability: Durability) -> Result<u64> {
+    pub(super) fn change_catalog(
+        &self,
+        state: CatalogState,
+        mut batch: Batch,
+        durability: Durability,
+    ) -> Result<u64> {
         let version = state.version + 1;
         batch.put_stored(&state_key(), &CatalogState { version, ..state }.encode());
         self.writer.write(batch, durability.max(self.shared.storage.options.durability))?;

@@ -3,9 +3,10 @@
 use super::catalog::{CatalogRow, CatalogState, name_bounds, name_in, name_key, state_key};
 use crate::direction::Direction;
 use crate::engine::read::Reader;
+use crate::engine::read::view::View;
 use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
-use crate::key::without_head;
+use crate::key::{Seq, without_head};
 use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -46,6 +47,11 @@ impl Catalog {
 
     fn decode(&self, name: &str, value: &[u8]) -> Result<CatalogRow> {
         CatalogRow::decode(value, name, &self.reader.storage().dir)
+    }
+
+    /// What can be read now.
+    pub fn snapshot(&self) -> (Arc<View>, Seq) {
+        self.reader.snapshot()
     }
 
     pub fn row(&self, name: &str) -> Result<Option<CatalogRow>> {

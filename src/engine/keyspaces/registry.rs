@@ -5,6 +5,7 @@ use crate::error::{Error, Result};
 use crate::filter::PrefixSet;
 use crate::key::{KeyspaceId, Seq, Space};
 use crate::options::{FilterPolicy, KeyspaceOptions};
+use crate::segment::KeyspaceName;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
@@ -154,6 +155,13 @@ impl Keyspaces {
 
     fn new_id(&self, name: &str, number: u32) -> Arc<KeyspaceId> {
         Arc::new(KeyspaceId::new(name.to_owned(), Space::new(number), self.store))
+    }
+
+    /// The number and the name of a keyspace; `None` for the default one and the catalog.
+    pub fn name_of(&self, space: Space) -> Option<KeyspaceName> {
+        let number = space.number()?;
+        let (id, _) = lock(&self.known).by_number.get(&number).cloned()?;
+        Some(KeyspaceName { number, name: id.name.clone() })
     }
 
     /// The options of a keyspace: those of the store if it is the default one, or not known.

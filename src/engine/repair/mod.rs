@@ -17,9 +17,11 @@
 //!    its first record. If both are damaged, it holds everything that no segment has. If nothing else
 //!    identifies the store, the tag of the logs' records does.
 //! 5. If the sequence numbers are near their end, all rows are renumbered (`renumber.rs`).
-//! 6. A file is set aside by renaming it to `*.damaged`, never removed, and only once its replacement is
+//! 6. If something was lost, keyspaces that have rows and no name get one (`keyspaces.rs`).
+//! 7. A file is set aside by renaming it to `*.damaged`, never removed, and only once its replacement is
 //!    complete and durable. So after a crash, a repair can start again without loss.
 
+mod keyspaces;
 mod levels;
 mod logs;
 mod lost_manifest;

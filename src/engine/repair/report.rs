@@ -25,6 +25,9 @@ pub struct RepairReport {
     pub bytes_unreadable: u64,
     /// The ranges where rows were lost. A key there may be missing, outdated, or back after its deletion.
     pub lost: Vec<LostRange>,
+    /// Keyspaces that had lost their names and options. They have the names that are in their segments, or
+    /// `keyspace` and a number, and the options of the store.
+    pub keyspaces_named: Vec<String>,
     /// What was salvaged from damaged logs; `None` if they were intact.
     pub logs: Option<LogSalvage>,
 }

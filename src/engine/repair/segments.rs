@@ -137,6 +137,7 @@ impl Repair<'_> {
         self.next_id = FileId(new_id.0.saturating_add(1));
         self.link_aside(id, error)?;
 
+        let named = salvaged.properties.as_ref().and_then(|own| own.keyspace.clone());
         let is_foreign = salvaged.properties.as_ref().is_some_and(|own| own.store.store_id != store.store_id)
             || summary.as_ref().is_some_and(|summary| known.is_some_and(|meta| !is_part_of(summary, meta)));
         if is_foreign {
@@ -146,6 +147,7 @@ impl Repair<'_> {
             self.report.lost.extend(known.map(|meta| self.whole(meta)));
             return Ok(None);
         }
+        self.keyspace_names.extend(named.map(|of| (of.number, of.name)));
         let ends = match (known, salvaged.properties) {
             (Some(meta), _) => Some((meta.smallest.clone(), meta.largest.clone())),
             (None, own) => own.map(|own| (own.facts.smallest, own.facts.largest)),

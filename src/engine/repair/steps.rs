@@ -13,6 +13,7 @@ use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::options::Options;
 use crate::segment::{SEARCH_BYTES_REPAIR, is_damage};
 use crate::wal::LogStart;
+use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
@@ -70,6 +71,7 @@ fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<Repair
         in_segments: 0,
         gap_before_logs: None,
         search_bytes: SEARCH_BYTES_REPAIR,
+        keyspace_names: BTreeMap::new(),
         replaced: Vec::new(),
     }
     .all_steps()
@@ -115,6 +117,7 @@ impl Repair<'_> {
         self.set_aside_replaced()?;
         let next_seq = self.repair_logs(&state)?;
         self.fs.sync_dir(self.path)?;
+        self.restore_keyspace_names(&state)?;
         if next_seq.max(state.newest_in_segments()) > NEXT_SEQ_KEPT_MAX {
             tracing::warn!(next_seq, "the sequence numbers are near their end: renumbering all rows");
             let state = renumber(Arc::clone(&self.fs), self.path)?;

@@ -7,6 +7,7 @@ use crate::fs::{Fs, read_around_errors};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::wal::{self, LogHeader, LogStart};
+use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -28,6 +29,8 @@ pub(super) struct Repair<'a> {
     pub gap_before_logs: Option<RangeInclusive<Seq>>,
     /// How much fruitless search is left, over all segments, for blocks that no index lists.
     pub search_bytes: u64,
+    /// The names of keyspaces, by number, in damaged segments.
+    pub keyspace_names: BTreeMap<u32, String>,
     /// Damaged segments that are set aside once the manifest no longer names them.
     pub replaced: Vec<ReplacedSegment>,
 }

@@ -59,6 +59,8 @@ pub(crate) struct SegmentBuilder<'a> {
     storage: &'a Storage,
     unfinished: UnfinishedSegment<'a>,
     level: u8,
+    /// The keyspace of its first keys.
+    first: Option<Space>,
     /// `None` if it gets no filter.
     plans: Option<Arc<FilterPlans>>,
     writer: SegmentWriter,
@@ -114,7 +116,7 @@ impl<'a> SegmentBuilder<'a> {
         let unfinished = UnfinishedSegment { storage, id, kind };
         let (members, ranges) = (storage.members(first), RangeTombstones::default());
         let plans = plans.filter(|plans| plans.are_on()).cloned();
-        Ok(SegmentBuilder { storage, unfinished, level, plans, writer, members, ranges })
+        Ok(SegmentBuilder { storage, unfinished, level, first, plans, writer, members, ranges })
     }
 
     /// Counts range tombstones that begin before the next entry. Others count as after the last entry.
@@ -177,7 +179,11 @@ impl<'a> SegmentBuilder<'a> {
         summary: impl FnOnce(&T) -> SegmentSummary,
         file: impl FnOnce(Arc<OpenFiles>, FileId, u64) -> SegmentFile,
     ) -> Result<(LiveSegment, T)> {
-        let SegmentBuilder { storage, unfinished, level, plans, writer, members, ranges } = self;
+        let SegmentBuilder { storage, unfinished, level, first, plans, mut writer, members, ranges } = self;
+        let owner = first.filter(|space| space.contains(writer.last_key()));
+        if let Some(name) = owner.and_then(|space| storage.keyspaces.name_of(space)) {
+            writer.set_keyspace(name);
+        }
         let finished = finish(writer)?;
         let meta = SegmentMeta { place: Place::Level(level), summary: summary(&finished) };
         let spec = plans.and_then(|plans| plans.filter_for(&meta));

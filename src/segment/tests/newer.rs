@@ -75,8 +75,10 @@ fn i14_a_property_of_a_newer_version_is_named_and_is_no_damage() {
     let mut counted = FactsBuilder::default();
     counted.count(b"a", 1, EntryKind::Put, 1);
     let facts = counted.finish(&RangeTombstones::default(), b"a".to_vec());
-    let (properties, mut bytes) =
-        (Properties { store: STORE, compression: Compression::None, symbols: None, facts }, Vec::new());
+    let (properties, mut bytes) = (
+        Properties { store: STORE, compression: Compression::None, symbols: None, facts, keyspace: None },
+        Vec::new(),
+    );
     properties.encode(&mut bytes).unwrap();
     let location = Location { path: Path::new("s"), id: ID, offset: 9 };
     let with = |more: &[u8]| Properties::decode(location, &[&bytes[..], more].concat());

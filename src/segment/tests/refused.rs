@@ -19,7 +19,7 @@ proptest! {
     ) {
         let [smallest, largest] = keys.map(|long| vec![0xff; if long { 3 } else { 0 }]);
         let facts = Facts::new(smallest, largest.into(), numbers.try_into().unwrap());
-        let properties = Properties { store: STORE, compression: Compression::None, symbols: None, facts };
+        let properties = Properties { store: STORE, compression: Compression::None, symbols: None, facts, keyspace: None };
         let mut bytes = Vec::new();
         match properties.encode(&mut bytes) {
             Ok(()) => {

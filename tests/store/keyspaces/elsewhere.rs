@@ -108,6 +108,52 @@ fn a_repair_without_a_manifest_finds_names_options_and_rows() {
     }
 }
 
+/// The segment with all rows of the catalog is unreadable.
+#[test]
+fn a_repair_names_keyspaces_again_whose_names_are_lost() {
+    for without_manifest in [false, true] {
+        let dir = fast_dir();
+        let options = || tiny().compression(Compression::None);
+        let db = options().open(dir.path()).unwrap();
+        let names = ["of segments of its own", "tiny", "tiny, too", "dropped", "last"];
+        let [own, tiny, also_tiny, dropped, last] =
+            names.map(|name| db.create_keyspace(name, off()).unwrap());
+        db.flush().unwrap();
+        [&own, &dropped, &last].into_iter().for_each(|keyspace| fill(keyspace, "row"));
+        [&tiny, &also_tiny].into_iter().for_each(|keyspace| keyspace.put("k", "v").unwrap());
+        db.compact().unwrap();
+        db.drop_keyspace("dropped").unwrap();
+        db.compact().unwrap();
+        drop((own, tiny, also_tiny, dropped, last, db));
+        let of_catalog = |path: &&std::path::PathBuf| {
+            let bytes = fs::read(path).unwrap();
+            names.iter().filter(|name| bytes.windows(name.len()).any(|at| at == name.as_bytes())).count() > 1
+        };
+        let segments = files_with(dir.path(), ".segment");
+        let damaged: Vec<_> = segments.iter().filter(of_catalog).collect();
+        assert!(damaged.len() == 1 && segments.len() > 2, "{damaged:?}");
+        let zeros = vec![0; fs::metadata(damaged[0]).unwrap().len() as usize];
+        fs::write(damaged[0], zeros).unwrap();
+        if without_manifest {
+            fs::remove_file(dir.path().join("MANIFEST")).unwrap();
+        }
+        let report = options().repair(dir.path()).unwrap();
+        let db = options().open(dir.path()).unwrap();
+        // What shares a segment is not named there.
+        let named = ["of segments of its own", "keyspace 2", "keyspace 3", "last"];
+        assert_eq!(report.keyspaces_named, named);
+        assert_eq!(db.keyspaces().unwrap(), ["keyspace 2", "keyspace 3", "last", "of segments of its own"]);
+        let rows = named.map(|name| db.keyspace(name).unwrap().iter().count().unwrap());
+        assert_eq!(rows, [300, 1, 1, 300]);
+        let new = db.create_keyspace("dropped", KeyspaceOptions::new()).unwrap();
+        assert_eq!(new.iter().count().unwrap(), 0);
+        new.put("k", "v").unwrap();
+        assert_eq!(db.keyspace("last").unwrap().iter().count().unwrap(), 300);
+        drop((new, db));
+        assert!(options().repair(dir.path()).unwrap().keyspaces_named.is_empty());
+    }
+}
+
 #[test]
 fn i4_a_created_keyspace_survives_with_its_first_synced_row() {
     for crash in [Crash::Power, Crash::PowerOrdered, Crash::Kill] {

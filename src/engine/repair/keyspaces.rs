@@ -1,0 +1,35 @@
+//! The names of keyspaces, if their rows are lost.
+
+use super::workspace::Repair;
+use crate::engine::open::open_writable;
+use crate::error::Result;
+use crate::key::Space;
+use crate::manifest::ManifestState;
+use crate::options::Options;
+use std::sync::Arc;
+
+impl Repair<'_> {
+    /// Gives keyspaces that have lost their names those that segments have for them. Only if something was
+    /// lost: an intact catalog has all names, and what it does not name was dropped.
+    pub(super) fn restore_keyspace_names(&mut self, state: &ManifestState) -> Result<()> {
+        let is_numbered = |stored: &[u8]| Space::of(stored).and_then(Space::number).is_some();
+        let has_keyspaces =
+            state.segments.values().any(|s| is_numbered(&s.smallest) || is_numbered(&s.largest));
+        if !has_keyspaces || self.report.lost.is_empty() && self.report.logs.is_none() {
+            return Ok(());
+        }
+        for id in state.segments.keys() {
+            let named = self.properties(*id)?.and_then(|own| own.keyspace);
+            self.keyspace_names.extend(named.map(|of| (of.number, of.name)));
+        }
+        let options = Options { fs: Arc::clone(&self.fs), ..Options::new() };
+        let restored = open_writable(self.path, options)
+            .and_then(|engine| engine.restore_keyspace_names(&self.keyspace_names));
+        match restored {
+            Ok(names) => self.report.keyspaces_named = names,
+            // What is repaired stays repaired.
+            Err(error) => tracing::warn!(%error, "cannot give keyspaces their lost names back"),
+        }
+        Ok(())
+    }
+}
