@@ -17,7 +17,8 @@ fuzz_target!(|bytes: &[u8]| {
     let Some((&kind, payload)) = bytes.split_first() else { return };
     let store = StoreIdentity { store_id: 1, hasher: 2.into() };
     let open = |store, facts| {
-        let properties = Properties { store, compression: Compression::None, symbols: None, facts, keyspace: None };
+        let properties =
+            Properties { store, compression: Compression::None, symbols: None, facts, keyspace: None };
         assemble(kind % 2, payload, &properties).and_then(|file| segment::open(&file))
     };
     let facts = Facts { entries: 1, largest: vec![0xff; 8].into(), ..Facts::default() };
