@@ -45,7 +45,7 @@ impl Batch {
     }
 
     /// Appends a put of the key that is stored as `head` and `key`.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_put(&mut self, head: &[u8], key: &[u8], value: &[u8]) {
         self.begin(OpKind::Put, head.len(), key.len(), varint_len(value.len()) + value.len());
         self.encoded.put_varint(value.len() as u64);
