@@ -12,6 +12,11 @@ impl Home {
         Home(*rng.pick(&[None, Some("rows")]))
     }
 
+    /// The named one for every other seed.
+    pub fn of_seed(seed: u64) -> Self {
+        Home(seed.is_multiple_of(2).then_some("rows"))
+    }
+
     /// Its rows in an open store. In one that is writable and has no such keyspace, creates it.
     pub fn of(self, db: &Db) -> Result<Keyspace> {
         match (self.find(db)?, self.0) {
@@ -27,6 +32,11 @@ impl Home {
             Err(Error::UnknownKeyspace { .. }) => Ok(None),
             found => found.map(Some),
         }
+    }
+
+    /// Its rows in an open store; the default keyspace, which is empty, if that has no such keyspace yet.
+    pub fn so_far(self, db: &Db) -> Result<Keyspace> {
+        Ok(self.find(db)?.unwrap_or_else(|| Keyspace::clone(db)))
     }
 
     /// The name of its keyspace, if it has one.

@@ -14,6 +14,7 @@ pub use writer::writer;
 
 use crate::config;
 use crate::harness::{Args, Counts, Harness};
+use crate::home::Home;
 use crate::support::{self, Rng};
 use rows::Numbers;
 use sidebloom::fs::RealFs;
@@ -107,16 +108,16 @@ fn one(seed: u64, counts: &Counts) {
     }
     writing.kill(&what);
     reading.into_iter().for_each(|reader| count(&reader.kill(&what)));
-    settle(dir.path(), &mut rng, &what);
+    settle(dir.path(), Home::of_seed(seed), &mut rng, &what);
 }
 
 /// Nobody reads the store any more, so the next writer leaves no obsolete file.
-fn settle(dir: &Path, rng: &mut Rng, what: &str) {
+fn settle(dir: &Path, home: Home, rng: &mut Rng, what: &str) {
     let store = dir.join("store");
     let db = config::random(rng, Arc::new(RealFs)).open(&store).unwrap();
     let numbers = Numbers::open(dir);
-    let seen =
-        rows::check(db.iter(), [0; rows::SOURCES]).unwrap_or_else(|e| panic!("{what}, at the end: {e}"));
+    let seen = rows::check(home.so_far(&db).unwrap().iter(), [0; rows::SOURCES])
+        .unwrap_or_else(|e| panic!("{what}, at the end: {e}"));
     for (source, seen) in seen.into_iter().enumerate() {
         let (least, most) = (numbers.acknowledged(source), numbers.started(source));
         assert!(

@@ -2,9 +2,10 @@
 
 use super::rows::{ChildArgs, KEYS, Numbers, SOURCES, check, key, number_of, rows_of, value};
 use crate::config;
+use crate::home::Home;
 use crate::support::Rng;
 use sidebloom::fs::RealFs;
-use sidebloom::{Db, Error, Snapshot};
+use sidebloom::{Db, Error, Keyspace, Snapshot};
 use std::io::Write;
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -16,6 +17,8 @@ const KEPT: usize = 4;
 
 struct Reader {
     numbers: Numbers,
+    /// Where the rows are.
+    home: Home,
     rng: Rng,
     /// What the reader has seen of each source.
     seen: [u64; SOURCES],
@@ -25,7 +28,8 @@ struct Reader {
 /// Runs until it is killed.
 pub fn reader(args: &ChildArgs) -> ExitCode {
     let (rng, numbers) = (Rng::new(args.seed), Numbers::open(&args.dir));
-    let mut reader = Reader { numbers, rng, seen: [0; SOURCES], kept: Vec::new() };
+    let home = Home::of_seed(args.seed >> 16);
+    let mut reader = Reader { numbers, home, rng, seen: [0; SOURCES], kept: Vec::new() };
     let started = Instant::now();
     while started.elapsed() < LIVES {
         match config::random(&mut reader.rng, Arc::new(RealFs)).follow(true).open(args.dir.join("store")) {
@@ -57,18 +61,23 @@ impl Reader {
             self.seen = std::array::from_fn(|source| self.seen[source].max(acknowledged[source]));
         }
         match self.rng.below(10) {
-            0..=2 => self.check_point(db),
+            0..=2 => self.check_point(&self.rows(db)),
             3 if self.rng.percent(20) => {
                 let report = db.verify().unwrap_or_else(|e| panic!("verify: {e}"));
                 assert!(report.is_ok(), "{:?}", report.problems);
             }
             4 | 5 if !self.kept.is_empty() => self.check_kept(),
             6 => std::thread::sleep(Duration::from_micros(self.rng.below(30_000))),
-            _ => self.check_all(db),
+            _ => self.check_all(&self.rows(db)),
         }
     }
 
-    fn check_all(&mut self, db: &Db) {
+    /// The keyspace as the store has it now: a reader may be there before it.
+    fn rows(&self, db: &Db) -> Keyspace {
+        self.home.so_far(db).unwrap_or_else(|e| panic!("keyspace: {e}"))
+    }
+
+    fn check_all(&mut self, db: &Keyspace) {
         let snapshot = db.snapshot();
         self.seen = check(snapshot.iter(), self.seen).unwrap_or_else(|e| panic!("{e}"));
         for (source, &number) in self.seen.iter().enumerate() {
@@ -85,7 +94,7 @@ impl Reader {
     }
 
     /// A single key may be newer than what was seen.
-    fn check_point(&mut self, db: &Db) {
+    fn check_point(&mut self, db: &Keyspace) {
         let source = self.rng.below(SOURCES as u64) as usize;
         let least = self.seen[source];
         let indexes: Vec<usize> =

@@ -4,9 +4,10 @@
 use super::rows::{ChildArgs, INGESTED, KEYS, Numbers, WRITERS, key, value};
 use crate::config;
 use crate::contents::{Change, Span, batch_of, transact};
+use crate::home::Home;
 use crate::support::Rng;
 use sidebloom::fs::RealFs;
-use sidebloom::{Db, Durability};
+use sidebloom::{Db, Durability, Keyspace};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,20 +32,21 @@ pub fn writer(args: &ChildArgs) -> ExitCode {
             // The store was closed cleanly, and nothing has been written yet.
             db.compact().unwrap_or_else(|e| panic!("compact before the first write: {e}"));
         }
+        let rows = Home::of_seed(args.seed >> 16).of(&db).unwrap_or_else(|e| panic!("keyspace: {e}"));
         let until = Instant::now() + Duration::from_millis(*rng.pick(&[1, 20, 100, 1000]));
         let seeds: [u64; WRITERS] = std::array::from_fn(|_| rng.next());
         std::thread::scope(|scope| {
             for (source, seed) in seeds.into_iter().enumerate() {
-                let (db, numbers) = (&db, &numbers);
-                scope.spawn(move || write(db, numbers, source, until, Rng::new(seed)));
+                let (rows, numbers) = (&rows, &numbers);
+                scope.spawn(move || write(rows, numbers, source, until, Rng::new(seed)));
             }
-            disturb(&db, &numbers, until, &mut rng);
+            disturb(&db, &rows, &numbers, until, &mut rng);
         });
     }
     ExitCode::from(3)
 }
 
-fn write(db: &Db, numbers: &Numbers, source: usize, until: Instant, mut rng: Rng) {
+fn write(db: &Keyspace, numbers: &Numbers, source: usize, until: Instant, mut rng: Rng) {
     while Instant::now() < until {
         let number = numbers.started(source) + 1;
         let change = |index| match value(source, index, number) {
@@ -66,7 +68,7 @@ fn write(db: &Db, numbers: &Numbers, source: usize, until: Instant, mut rng: Rng
     }
 }
 
-fn disturb(db: &Db, numbers: &Numbers, until: Instant, rng: &mut Rng) {
+fn disturb(db: &Db, rows: &Keyspace, numbers: &Numbers, until: Instant, rng: &mut Rng) {
     while Instant::now() < until {
         let done = match rng.below(9) {
             0 => db.flush(),
@@ -74,7 +76,7 @@ fn disturb(db: &Db, numbers: &Numbers, until: Instant, rng: &mut Rng) {
             2 => db.rebuild_filters(config::filters(rng)).map(|_| ()),
             3 => db.wait_for_compaction(),
             4 => db.sync(),
-            5 => ingest(db, numbers, rng),
+            5 => ingest(rows, numbers, rng),
             _ => {
                 std::thread::sleep(Duration::from_micros(rng.below(5000)));
                 Ok(())
@@ -84,16 +86,16 @@ fn disturb(db: &Db, numbers: &Numbers, until: Instant, rng: &mut Rng) {
     }
 }
 
-fn ingest(db: &Db, numbers: &Numbers, rng: &mut Rng) -> sidebloom::Result<()> {
+fn ingest(keyspace: &Keyspace, numbers: &Numbers, rng: &mut Rng) -> sidebloom::Result<()> {
     let number = numbers.started(INGESTED) + 1;
     numbers.set_started(INGESTED, number);
     let mut rows: Vec<_> =
         (0..KEYS).filter_map(|index| Some((key(INGESTED, index), value(INGESTED, index, number)?))).collect();
     if rng.percent(50) {
         rows.sort();
-        db.ingest(rows.into_iter().map(Ok))?
+        keyspace.ingest(rows.into_iter().map(Ok))?
     } else {
-        db.ingest_unsorted(rows.into_iter().map(Ok))?
+        keyspace.ingest_unsorted(rows.into_iter().map(Ok))?
     };
     numbers.set_acknowledged(INGESTED, number);
     Ok(())

@@ -2,8 +2,9 @@
 
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
 use crate::contents::rows;
+use crate::home::Home;
 use crate::support::{Contents, Rng};
-use sidebloom::Db;
+use sidebloom::{Db, Keyspace};
 use std::collections::BTreeSet;
 
 fn show(value: Option<&Vec<u8>>) -> String {
@@ -13,8 +14,8 @@ fn show(value: Option<&Vec<u8>>) -> String {
 }
 
 /// Checks each key against what was acknowledged, or is in doubt. Returns the number of keys.
-pub fn check(db: &Db, expected: &Expected, rng: &mut Rng, what: &str) -> u64 {
-    let found = rows(db.iter(), rng.percent(50)).unwrap_or_else(|e| panic!("{what}: {e}"));
+pub fn check(keyspace: &Keyspace, expected: &Expected, rng: &mut Rng, what: &str) -> u64 {
+    let found = rows(keyspace.iter(), rng.percent(50)).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut known = 0;
     for writer in 0..WRITERS {
         // The one batch in doubt exists as a whole or not at all.
@@ -22,7 +23,8 @@ pub fn check(db: &Db, expected: &Expected, rng: &mut Rng, what: &str) -> u64 {
         for index in 0..KEYS {
             let (key, record) = (key(writer, index), expected.record(writer, index));
             let row = found.get(&key);
-            let alone = db.get(&key).unwrap_or_else(|e| panic!("{what}: get {}: {e}", key.escape_ascii()));
+            let alone =
+                keyspace.get(&key).unwrap_or_else(|e| panic!("{what}: get {}: {e}", key.escape_ascii()));
             assert_eq!(alone.as_deref(), row.map(Vec::as_slice), "{what}: get and iteration differ");
             known += u64::from(row.is_some());
             let [pending, acknowledged] =
@@ -61,35 +63,36 @@ fn ingested_rows(found: &Contents) -> usize {
 }
 
 /// Notes the fate of the batches in doubt.
-pub fn settle(db: &Db, expected: &Expected) {
+pub fn settle(keyspace: &Keyspace, expected: &Expected) {
     for (writer, index) in (0..WRITERS).flat_map(|writer| (0..KEYS).map(move |index| (writer, index))) {
         let Record { pending, acknowledged } = expected.record(writer, index);
         if pending == acknowledged {
             continue;
         }
-        let found = db.get(key(writer, index)).unwrap();
+        let found = keyspace.get(key(writer, index)).unwrap();
         let is_pending = found.as_deref() == value(writer, index, pending).as_deref();
         let number = if is_pending { pending } else { acknowledged };
         expected.set_record(writer, index, Record { pending: number, acknowledged: number });
     }
     if expected.ingest() == Ingest::Pending {
-        let is_there = db.get(ingested(0).0).unwrap().is_some();
+        let is_there = keyspace.get(ingested(0).0).unwrap().is_some();
         expected.set_ingest(if is_there { Ingest::Done } else { Ingest::No });
     }
 }
 
 /// A checkpoint holds each writer's batches up to one no older than the last acknowledged before it began.
-pub fn check_copy(db: &Db, expected: &Expected, what: &str) {
+pub fn check_copy(db: &Db, home: Home, expected: &Expected, what: &str) {
     let what = format!("{what}: a checkpoint");
     let report = db.verify().unwrap_or_else(|e| panic!("{what}: verify: {e}"));
     assert!(report.is_ok(), "{what}: {:?}", report.problems);
-    let found = rows(db.iter(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let keyspace = home.so_far(db).unwrap_or_else(|e| panic!("{what}: {e}"));
+    let found = rows(keyspace.iter(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut known = 0;
     for writer in 0..WRITERS {
         let mine: [_; KEYS] = std::array::from_fn(|index| found.get(&key(writer, index)));
         known += mine.iter().flatten().count();
         for (index, row) in mine.iter().enumerate() {
-            let alone = db.get(key(writer, index)).unwrap_or_else(|e| panic!("{what}: get: {e}"));
+            let alone = keyspace.get(key(writer, index)).unwrap_or_else(|e| panic!("{what}: get: {e}"));
             assert_eq!(alone.as_deref(), row.map(Vec::as_slice), "{what}: get and iteration differ");
         }
         if let Err(why) = explain(writer, &mine, expected) {

@@ -7,9 +7,10 @@ use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingeste
 use super::fork;
 use crate::config;
 use crate::contents::{Change, Span, batch_of, rows_put, transact};
+use crate::home::Home;
 use crate::support::Rng;
 use sidebloom::fs::RealFs;
-use sidebloom::{Db, Durability, Error, Options};
+use sidebloom::{Db, Durability, Error, Keyspace, Options};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -44,6 +45,8 @@ struct Child {
     rng: Rng,
     expected: Expected,
     aim: Aim,
+    /// Where the rows are.
+    home: Home,
     what: String,
 }
 
@@ -51,7 +54,8 @@ struct Child {
 pub fn child(args: &ChildArgs) -> ExitCode {
     let expected = Expected::open(&args.dir.join("expected")).unwrap();
     let what = format!("child {:#x}", args.seed);
-    let mut child = Child { dir: args.dir.clone(), rng: Rng::new(args.seed), expected, aim: args.aim, what };
+    let (home, rng) = (Home::of_seed(args.seed >> 8), Rng::new(args.seed));
+    let mut child = Child { dir: args.dir.clone(), rng, expected, aim: args.aim, home, what };
     let started = Instant::now();
     child.before();
     while started.elapsed() < LIVES {
@@ -107,7 +111,7 @@ impl Child {
             match Options::new().read_only(true).open(self.copy()) {
                 Ok(db) => {
                     say("a whole checkpoint");
-                    check_copy(&db, &self.expected, &format!("{}: left by a kill", self.what));
+                    check_copy(&db, self.home, &self.expected, &format!("{}: left by a kill", self.what));
                 }
                 Err(Error::NotAStore { .. }) if !self.copy().join("MANIFEST").exists() => {
                     say("half a checkpoint");
@@ -119,7 +123,8 @@ impl Child {
         if manifest.exists() && self.rng.percent(25) {
             let options = self.options().read_only(true);
             let db = self.ok("open read-only", options.open(self.store()));
-            self.check(&db);
+            let rows = self.ok("keyspace", self.home.so_far(&db));
+            self.check(&rows);
         }
     }
 
@@ -130,8 +135,8 @@ impl Child {
         assert!(report.lost.is_empty(), "{}: {why}: {report:?}", self.what);
     }
 
-    fn check(&mut self, db: &Db) {
-        let keys = check(db, &self.expected, &mut self.rng, &self.what);
+    fn check(&mut self, rows: &Keyspace) {
+        let keys = check(rows, &self.expected, &mut self.rng, &self.what);
         say(&format!("checked {keys}"));
     }
 
@@ -141,10 +146,11 @@ impl Child {
         self.what =
             format!("{}, {}", self.what.split(',').next().unwrap_or_default(), config::describe(&options));
         let db = self.ok("open", options.open(self.store()));
-        self.check(&db);
-        settle(&db, &self.expected);
+        let rows = self.ok("keyspace", self.home.of(&db));
+        self.check(&rows);
+        settle(&rows, &self.expected);
         if self.expected.ingest() == Ingest::No && self.rng.percent(50) {
-            self.ingest(&db);
+            self.ingest(&rows);
         }
         self.expected.note_opened();
         say("writes");
@@ -152,18 +158,18 @@ impl Child {
         let until = Instant::now() + Duration::from_millis(*self.rng.pick(longest));
         let rngs: [Rng; WRITERS] = std::array::from_fn(|_| Rng::new(self.rng.next()));
         let rng = Rng::new(self.rng.next());
-        let (this, handle) = (&*self, &db);
+        let (this, handle, written) = (&*self, &db, &rows);
         std::thread::scope(|scope| {
             for (writer, rng) in rngs.into_iter().enumerate() {
-                scope.spawn(move || this.write(handle, writer, until, rng));
+                scope.spawn(move || this.write(written, writer, until, rng));
             }
-            this.disturb(handle, until, rng);
+            this.disturb(handle, written, until, rng);
         });
         if self.rng.percent(30) {
             let report = self.ok("verify", db.verify());
             assert!(report.is_ok(), "{}: {:?}", self.what, report.problems);
         }
-        drop(db);
+        drop((rows, db));
         say("closed");
         if self.rng.percent(if self.aim == Aim::Repair { 90 } else { 10 }) {
             // All obsolete files are gone, so the segments alone make the store.
@@ -173,15 +179,16 @@ impl Child {
     }
 
     /// Another one may have been killed half-way.
-    fn ingest(&mut self, db: &Db) {
+    fn ingest(&mut self, keyspace: &Keyspace) {
         self.expected.set_ingest(Ingest::Pending);
         let rows = (0..INGESTED).map(|row| Ok(ingested(row)));
-        let done = if self.rng.percent(50) { db.ingest(rows) } else { db.ingest_unsorted(rows.rev()) };
+        let done =
+            if self.rng.percent(50) { keyspace.ingest(rows) } else { keyspace.ingest_unsorted(rows.rev()) };
         self.ok("ingest", done);
         self.expected.set_ingest(Ingest::Done);
     }
 
-    fn write(&self, db: &Db, writer: usize, until: Instant, mut rng: Rng) {
+    fn write(&self, db: &Keyspace, writer: usize, until: Instant, mut rng: Rng) {
         while Instant::now() < until {
             let number = self.expected.last_number(writer) + 1;
             self.expected.set_last_number(writer, number);
@@ -224,14 +231,14 @@ impl Child {
         db.checkpoint(self.copy())?;
         if rng.percent(20) {
             let copy = self.ok("open a checkpoint", Options::new().read_only(true).open(self.copy()));
-            check_copy(&copy, &self.expected, &self.what);
+            check_copy(&copy, self.home, &self.expected, &self.what);
             say("checked a checkpoint");
         }
         self.remove_copy();
         Ok(())
     }
 
-    fn disturb(&self, db: &Db, until: Instant, mut rng: Rng) {
+    fn disturb(&self, db: &Db, rows: &Keyspace, until: Instant, mut rng: Rng) {
         while Instant::now() < until {
             let often = rng.percent(70);
             let next = match self.aim {
@@ -244,7 +251,7 @@ impl Child {
                 2 => db.compact(),
                 3 => {
                     let [from, to] = [0, 1].map(|_| key(2, 2 + rng.below(KEYS as u64 - 2) as usize));
-                    db.compact_range(from..to)
+                    rows.compact_range(from..to)
                 }
                 4 => db.sync(),
                 5 => db.rebuild_filters(config::filters(&mut rng)).map(|_| ()),
