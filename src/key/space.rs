@@ -7,12 +7,15 @@
 //! head      keyspace
 //! nothing   the default one; its key does not start with 0xff
 //! ff 00     the default one; its key starts with 0xff
-//! ff n num  another one: its number in n bytes, 1 to 4, big-endian without leading zeros
+//! ff n num  another one: twice its number in n bytes, 1 to 5, big-endian without leading zeros
 //! ```
 //!
 //! So a key of the default keyspace is stored as it is, except for one in 256 possible first bytes. Keys keep
 //! their order within a keyspace, and each keyspace is one contiguous range: first the default one, then the
-//! others by number. Number 0 is the [catalog](Space::CATALOG). No stored key starts with ff 05 or greater.
+//! others by number. Number 0 is the [catalog](Space::CATALOG). No stored key starts with ff 06 or greater.
+//!
+//! Between two keyspaces there is a key that neither has: ff 01, and the head with the next odd number. A
+//! range of all keys of a keyspace ends there, so it does not touch the next one.
 
 use super::{MAX_KEY_BYTES, SplitKey};
 use crate::bounds::KeyRange;
@@ -25,7 +28,11 @@ pub const HEADS_START: &[u8] = &[MARK];
 /// The head of the default keyspace's keys that start with [`MARK`].
 const ESCAPE: &[u8] = &[MARK, 0];
 /// The longest head.
-const HEAD_BYTES_MAX: usize = 2 + size_of::<u32>();
+const HEAD_BYTES_MAX: usize = 2 + NUMBER_BYTES_MAX;
+/// Twice a number, and one more, fit into this many bytes.
+const NUMBER_BYTES_MAX: usize = size_of::<u32>() + 1;
+/// The end of the default keyspace.
+const DEFAULT_END: &[u8] = &[MARK, 1];
 /// Largest stored key, in bytes.
 pub const MAX_STORED_KEY_BYTES: usize = MAX_KEY_BYTES + HEAD_BYTES_MAX;
 /// Stored keys up to this length are put together on the stack.
@@ -48,12 +55,13 @@ impl Space {
 
     /// The keyspace with this number.
     pub const fn new(number: u32) -> Self {
-        let number_bytes = if number == 0 { 1 } else { number.ilog2() as usize / 8 + 1 };
+        let twice = (number as u64) << 1;
+        let number_bytes = if twice == 0 { 1 } else { twice.ilog2() as usize / 8 + 1 };
         let mut head = [0; HEAD_BYTES_MAX];
         (head[0], head[1]) = (MARK, number_bytes as u8);
-        let (bytes, mut at) = (number.to_be_bytes(), 0);
+        let (bytes, mut at) = (twice.to_be_bytes(), 0);
         while at < number_bytes {
-            head[2 + at] = bytes[size_of::<u32>() - number_bytes + at];
+            head[2 + at] = bytes[size_of::<u64>() - number_bytes + at];
             at += 1;
         }
         Space { number: Some(number), head, head_bytes: 2 + number_bytes as u8 }
@@ -64,7 +72,8 @@ impl Space {
         self.number
     }
 
-    /// The keyspace of a stored key. `None` for a key that only a newer version stores.
+    /// The keyspace of a stored key, or of the [end](Self::bounds) of a range of all its keys. `None` for a
+    /// key that only a newer version stores.
     #[inline]
     pub fn of(stored: &[u8]) -> Option<Self> {
         if stored.first() == Some(&MARK) { Space::of_head(stored) } else { Some(Space::DEFAULT) }
@@ -73,12 +82,12 @@ impl Space {
     #[cold]
     fn of_head(stored: &[u8]) -> Option<Self> {
         let number_bytes = usize::from(*stored.get(1)?);
-        if number_bytes == 0 {
+        if number_bytes == 0 || stored == DEFAULT_END {
             return Some(Space::DEFAULT);
         }
-        let bytes = stored.get(2..2 + number_bytes).filter(|_| number_bytes <= size_of::<u32>())?;
-        let number = bytes.iter().fold(0, |number, &byte| number << 8 | u32::from(byte));
-        Some(Space::new(number)).filter(|space| usize::from(space.head_bytes) == 2 + number_bytes)
+        let bytes = stored.get(2..2 + number_bytes).filter(|_| number_bytes <= NUMBER_BYTES_MAX)?;
+        let twice = bytes.iter().fold(0, |number, &byte| number << 8 | u64::from(byte));
+        Some(Space::new(u32::try_from(twice >> 1).ok()?)).filter(|space| space.contains(stored))
     }
 
     /// The length of the head of a stored key; 0 for a key that only a newer version stores.
@@ -86,7 +95,7 @@ impl Space {
     pub fn head_bytes(stored: &[u8]) -> usize {
         match stored {
             [MARK, number_bytes, rest @ ..]
-                if usize::from(*number_bytes) <= rest.len().min(size_of::<u32>()) =>
+                if usize::from(*number_bytes) <= rest.len().min(NUMBER_BYTES_MAX) =>
             {
                 2 + usize::from(*number_bytes)
             }
@@ -145,13 +154,14 @@ impl Space {
         self.head(&[])
     }
 
-    /// The first stored key of the keyspace, and the first one after it.
+    /// The first stored key of the keyspace, and a key after its last one that belongs to no keyspace.
     pub fn bounds(&self) -> (Vec<u8>, Vec<u8>) {
         match self.number {
-            None => (Vec::new(), vec![MARK, 1]),
-            Some(number) => {
-                let next = number.checked_add(1).map_or(vec![MARK, 5], |next| Space::new(next).stored(&[]));
-                (self.stored(&[]), next)
+            None => (Vec::new(), DEFAULT_END.to_vec()),
+            Some(_) => {
+                let mut end = self.first_key().to_vec();
+                end.iter_mut().last().into_iter().for_each(|last| *last |= 1);
+                (self.first_key().to_vec(), end)
             }
         }
     }
@@ -172,13 +182,19 @@ impl Space {
         (lower, upper)
     }
 
-    /// Whether a stored key belongs to the keyspace.
+    /// Whether a stored key belongs to the keyspace, or is the [end](Self::bounds) of a range of all its
+    /// keys.
     #[inline]
     pub fn contains(&self, stored: &[u8]) -> bool {
         match self.number {
-            Some(_) => stored.starts_with(self.head(&[])),
-            None => stored.first() != Some(&MARK) || stored.get(1) == Some(&0),
+            Some(_) => stored.starts_with(self.first_key()) || self.is_end(stored),
+            None => stored.first() != Some(&MARK) || stored.get(1) == Some(&0) || stored == DEFAULT_END,
         }
+    }
+
+    #[inline(never)]
+    fn is_end(&self, stored: &[u8]) -> bool {
+        *self.bounds().1 == *stored
     }
 }
 
@@ -262,14 +278,19 @@ mod tests {
     }
 
     #[test]
-    fn keyspaces_follow_one_another_without_a_gap() {
-        let numbers = [0, 1, 254, 255, 256, 65_535, 65_536, (1 << 24) - 1, 1 << 24, u32::MAX - 1];
+    fn each_keyspace_ends_before_the_next_one_begins() {
+        let numbers = [0, 1, 127, 128, 32_767, 32_768, (1 << 23) - 1, 1 << 23, (1 << 31) - 1, u32::MAX - 1];
+        let ends = |space: Space| space.bounds();
+        assert!(ends(Space::DEFAULT).1 == [0xff, 1] && ends(Space::DEFAULT).1 < ends(Space::CATALOG).0);
         for number in numbers {
-            assert_eq!(Space::new(number).bounds().1, Space::new(number + 1).bounds().0);
+            let (space, next) = (Space::new(number), Space::new(number + 1));
+            let (first, end) = space.bounds();
+            assert!(first < end && end < next.bounds().0);
+            assert!(space.stored(&[0xff; 9]) < end && space.contains(&end) && !next.contains(&end));
+            assert_eq!(Space::of(&end), Some(space));
+            assert!(!space.contains(&[&end[..], &[0]].concat()));
         }
-        assert_eq!(Space::DEFAULT.bounds().1, [0xff, 1]);
-        assert!(Space::CATALOG.bounds().0 > Space::DEFAULT.bounds().1);
-        assert_eq!(Space::new(u32::MAX).bounds().1, [0xff, 5]);
+        assert!(ends(Space::new(u32::MAX)).1 < vec![0xff, 6]);
     }
 
     #[test]

@@ -21,8 +21,7 @@ pub struct Level0Keyspace {
 /// Whether a segment has keys of the keyspace, or of others on both sides.
 pub fn reaches_into(segment: &LiveSegment, space: Space) -> bool {
     let (smallest, largest) = (segment.meta.smallest.as_slice(), &*segment.meta.largest);
-    // A range tombstone over a whole keyspace ends at the first key of the next one.
-    Space::of(smallest) == Some(space) || smallest < space.first_key() && largest > space.first_key()
+    Space::of(smallest) == Some(space) || smallest < space.first_key() && largest >= space.first_key()
 }
 
 /// The keyspaces that the segments of level 0 begin in. No other keyspace has more segments there than one of
@@ -41,7 +40,7 @@ pub(super) fn keyspaces(level0: &Segments) -> Box<[Level0Keyspace]> {
         let bytes = segment.meta.file_bytes;
         let first = spaces.partition_point(|space| *space < begins(segment));
         let behind =
-            spaces.partition_point(|space| space.first_key() < &*segment.meta.largest).max(first + 1);
+            spaces.partition_point(|space| space.first_key() <= &*segment.meta.largest).max(first + 1);
         if let Some((segments, sum)) = changes.get_mut(first) {
             (*segments, *sum) = (segments.wrapping_add(1), sum.wrapping_add(bytes));
         }

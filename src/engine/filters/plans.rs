@@ -111,7 +111,7 @@ impl FilterPlans {
 
     fn with_plan<T>(&self, meta: &SegmentMeta, with: impl FnOnce(&FilterPlan) -> T) -> Option<T> {
         match self.own_space(meta) {
-            Some(space) => self.own_plan(space).as_ref().map(with),
+            Some(space) => self.own_plan(space, meta).as_ref().map(with),
             None => self.choices.common.as_ref().map(with),
         }
     }
@@ -122,13 +122,21 @@ impl FilterPlans {
         owner.filter(|owner| self.choices.own.contains_key(owner))
     }
 
-    /// The plan of a keyspace with a policy of its own.
-    fn own_plan(&self, space: Space) -> Option<FilterPlan> {
+    /// The plan of a keyspace with a policy of its own, for one of its segments. If that is new, it has at
+    /// least its own entries to come: nobody knows how many of them were in shared segments.
+    fn own_plan(&self, space: Space, meta: &SegmentMeta) -> Option<FilterPlan> {
         let stays = |s: &&LiveSegment| !self.leaving.contains(&s.meta.id);
         let segments = segments_of(&self.live, space).filter(stays);
         let mut sizes = LevelSizes::of_segments(segments, &self.prefixes);
-        let coming = self.coming.iter().filter(|(owner, ..)| *owner == space);
-        coming.for_each(|(_, level, entries)| sizes.add_entries(*level, *entries));
+        let mut coming: BTreeMap<u8, u64> = BTreeMap::new();
+        for (_, level, entries) in self.coming.iter().filter(|(owner, ..)| *owner == space) {
+            *coming.entry(*level).or_default() += entries;
+        }
+        if let Some(level) = meta.place.level().filter(|_| self.live.now(meta).is_none()) {
+            let entries = coming.entry(level).or_default();
+            *entries = meta.entries.max(*entries);
+        }
+        coming.into_iter().for_each(|(level, entries)| sizes.add_entries(level, entries));
         self.choices.own.get(&space)?.plan(&sizes)
     }
 }

@@ -15,14 +15,22 @@ use std::ops::Bound;
 
 impl Engine {
     /// Gives every keyspace that has rows and no name the one that `known` has for its number, or one made of
-    /// that. Their options are those of the store. Returns these names.
+    /// that. Their options are those of the store. Returns these names. A catalog that `is_complete`, unless
+    /// it is missing, stays as it is.
     ///
     /// # Errors
     /// The errors of reading and writing.
-    pub fn restore_keyspace_names(&self, known: &BTreeMap<u32, String>) -> Result<Vec<String>> {
+    pub fn restore_keyspace_names(
+        &self,
+        known: &BTreeMap<u32, String>,
+        is_complete: bool,
+    ) -> Result<Vec<String>> {
         let _changing = lock(&self.shared.storage.keyspaces.changing);
         let catalog = Catalog::new(&self.shared);
         let (before, rows) = (catalog.state()?, catalog.rows()?);
+        if is_complete && before != CatalogState::NEW {
+            return Ok(Vec::new());
+        }
         let named: BTreeSet<u32> = rows.iter().map(|(_, row)| row.number).collect();
         let mut names: BTreeSet<String> = rows.into_iter().map(|(name, _)| name).collect();
         let (mut batch, mut restored, mut next) = (Batch::new(), Vec::new(), before.next);

@@ -9,13 +9,15 @@ use crate::options::Options;
 use std::sync::Arc;
 
 impl Repair<'_> {
-    /// Gives keyspaces that have lost their names those that segments have for them. Only if something was
-    /// lost: an intact catalog has all names, and what it does not name was dropped.
+    /// Gives keyspaces that have lost their names those that segments have for them. A catalog has all names,
+    /// and what it does not name was dropped, unless something was lost or set aside.
     pub(super) fn restore_keyspace_names(&mut self, state: &ManifestState) -> Result<()> {
         let is_numbered = |stored: &[u8]| Space::of(stored).and_then(Space::number).is_some();
         let has_keyspaces =
             state.segments.values().any(|s| is_numbered(&s.smallest) || is_numbered(&s.largest));
-        if !has_keyspaces || self.report.lost.is_empty() && self.report.logs.is_none() {
+        let report = &self.report;
+        let is_sound = report.lost.is_empty() && report.set_aside.is_empty() && report.logs.is_none();
+        if !has_keyspaces || is_sound && !self.is_manifest_lost {
             return Ok(());
         }
         for id in state.segments.keys() {
@@ -24,7 +26,7 @@ impl Repair<'_> {
         }
         let options = Options { fs: Arc::clone(&self.fs), ..Options::new() };
         let restored = open_writable(self.path, options)
-            .and_then(|engine| engine.restore_keyspace_names(&self.keyspace_names));
+            .and_then(|engine| engine.restore_keyspace_names(&self.keyspace_names, is_sound));
         match restored {
             Ok(names) => self.report.keyspaces_named = names,
             // What is repaired stays repaired.

@@ -2,13 +2,14 @@
 //! tombstones.
 //!
 //! 1. A segment ends after its last entry and owns the range tombstones up to there; the next segment gets
-//!    the rest. So segments stay disjoint (I10), no matter how long a range is.
+//!    the rest. So segments stay disjoint (I10), no matter how long a range is. At the border of a keyspace,
+//!    it owns all up to the border, which no range tombstone passes.
 //! 2. Range tombstones count towards a segment's size, as entries do. Where there are many and no entries, a
 //!    tombstone of a deleted key serves as an entry, after which the segment can end.
 //! 3. Small keyspaces share segments. One that has more than a 64th of a segment gets segments of its own. If
 //!    that was not known before, it shares no more than that with the one before.
-//! 4. In level 0, where segments may overlap, they only end at the border of a large keyspace, and have all
-//!    range tombstones up to there. So no keyspace gets two of them.
+//! 4. In level 0, where segments may overlap, they only end at the border of a large keyspace. So no keyspace
+//!    gets two of them.
 
 use super::Storage;
 use super::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder};
@@ -112,10 +113,8 @@ impl<'a> SegmentOutput<'a> {
         let is_border =
             self.large.contains(&next) || self.large.contains(&self.space) || self.has_become_large();
         self.space = next;
-        let last_key = self.current.as_ref().filter(|builder| !builder.is_empty()).map(|b| b.last_key());
-        if let Some(last_key) = last_key.filter(|_| is_border) {
-            let behind = if self.level == 0 { Some(next.first_key().to_vec()) } else { successor(last_key) };
-            self.end_segment(behind)?;
+        if is_border && self.current.as_ref().is_some_and(|builder| !builder.is_empty()) {
+            self.end_segment(Some(next.first_key().to_vec()))?;
         }
         let shared = self.current.as_ref().filter(|builder| !builder.is_empty());
         self.shared_bytes = shared.map(SegmentBuilder::file_bytes);

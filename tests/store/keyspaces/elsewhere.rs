@@ -108,10 +108,11 @@ fn a_repair_without_a_manifest_finds_names_options_and_rows() {
     }
 }
 
-/// The segment with all rows of the catalog is unreadable.
+/// The segment with all rows of the catalog is unreadable, or missing.
 #[test]
 fn a_repair_names_keyspaces_again_whose_names_are_lost() {
-    for without_manifest in [false, true] {
+    let cases = [false, true].into_iter().flat_map(|lost| [(lost, false), (lost, true)]);
+    for (without_manifest, is_missing) in cases {
         let dir = fast_dir();
         let options = || tiny().compression(Compression::None);
         let db = options().open(dir.path()).unwrap();
@@ -132,8 +133,12 @@ fn a_repair_names_keyspaces_again_whose_names_are_lost() {
         let segments = files_with(dir.path(), ".segment");
         let damaged: Vec<_> = segments.iter().filter(of_catalog).collect();
         assert!(damaged.len() == 1 && segments.len() > 2, "{damaged:?}");
-        let zeros = vec![0; fs::metadata(damaged[0]).unwrap().len() as usize];
-        fs::write(damaged[0], zeros).unwrap();
+        if is_missing {
+            fs::remove_file(damaged[0]).unwrap();
+        } else {
+            let zeros = vec![0; fs::metadata(damaged[0]).unwrap().len() as usize];
+            fs::write(damaged[0], zeros).unwrap();
+        }
         if without_manifest {
             fs::remove_file(dir.path().join("MANIFEST")).unwrap();
         }

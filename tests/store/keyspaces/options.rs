@@ -89,6 +89,55 @@ fn filters_are_those_of_the_keyspace_from_the_flush_on() {
     assert!(denied_off < 100 && denied_wide > 900 && reads < 10, "{denied_off} {denied_wide} {reads}");
 }
 
+/// Emptied, and filled again: a range tombstone covers all of its keys, up to the next keyspace.
+#[test]
+fn a_keyspace_that_was_emptied_keeps_segments_and_filters_of_its_own() {
+    for policy in [FilterPolicy::bits_per_key(17.0), FilterPolicy::target_fpr(0.001)] {
+        let dir = fast_dir();
+        let db = tiny().memtable_bytes(8 << 20).segment_bytes(1 << 20).open(dir.path()).unwrap();
+        let wide = db.create_keyspace("wide", KeyspaceOptions::new().filter_policy(policy)).unwrap();
+        let next = db.create_keyspace("next", KeyspaceOptions::new()).unwrap();
+        fill(&wide, 100);
+        fill(&next, 3000);
+        db.flush().unwrap();
+        wide.delete_range(..).unwrap();
+        fill(&wide, 3000);
+        db.flush().unwrap();
+        let bits = |when: &str| {
+            let stats = wide.stats().unwrap();
+            let bits = 8.0 * stats.filter_bytes as f64 / stats.keys as f64;
+            assert!(
+                (9.0..20.0).contains(&bits) && stats.keys >= 3000,
+                "{bits} bits per key {when}: {stats:?}"
+            );
+        };
+        bits("after the flush");
+        wide.compact().unwrap();
+        bits("compacted");
+        assert_eq!(next.iter().count().unwrap(), 3000);
+    }
+}
+
+/// Each flush has too few rows of it for a segment of its own.
+#[test]
+fn a_keyspace_that_leaves_shared_segments_gets_filters_of_its_own() {
+    let dir = fast_dir();
+    let options = tiny().memtable_bytes(8 << 20).segment_bytes(1 << 20).compression(Compression::None);
+    let db = options.open(dir.path()).unwrap();
+    let policy = KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(17.0));
+    let wide = db.create_keyspace("wide", policy.compression(Compression::None)).unwrap();
+    let next = db.create_keyspace("next", KeyspaceOptions::new()).unwrap();
+    for round in 0..10 {
+        (0..100).for_each(|i| wide.put(format!("{round}{i:03}"), [b'x'; 100]).unwrap());
+        next.put(format!("{round}"), "v").unwrap();
+        db.flush().unwrap();
+    }
+    db.compact().unwrap();
+    let stats = wide.stats().unwrap();
+    let bits = 8.0 * stats.filter_bytes as f64 / stats.keys as f64;
+    assert!((13.0..20.0).contains(&bits) && stats.keys > 800, "{bits} bits per key: {stats:?}");
+}
+
 fn reads_of(db: &Db, keyspace: &Keyspace) -> (u64, u64) {
     let before = db.stats();
     (0..1000).for_each(|i| assert!(keyspace.get(format!("key{i:06}?")).unwrap().is_none()));

@@ -148,8 +148,9 @@ impl Writer {
         while let Some(row) = rows.peek() {
             let first = row.as_ref().ok().and_then(|(key, _)| Space::of(key.as_ref()));
             let plans = plans.get_or_insert_with(|| {
-                // The number does not matter: all keys are on one level.
-                let coming = [Coming { level: LEVEL, owner: first, entries: 1 << 20 }];
+                // The number does not matter: all keys are on one level. A keyspace with a policy of its own
+                // counts what each segment has.
+                let coming = [Coming { level: LEVEL, owner: None, entries: 1 << 20 }];
                 Arc::new(self.filters.plans(&self.shared.live(), std::iter::empty(), &coming))
             });
             let mut builder = SegmentBuilder::unnumbered(&self.shared.storage, LEVEL, first, plans)?;
