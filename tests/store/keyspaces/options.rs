@@ -122,20 +122,20 @@ fn a_keyspace_that_was_emptied_keeps_segments_and_filters_of_its_own() {
 #[test]
 fn a_keyspace_that_leaves_shared_segments_gets_filters_of_its_own() {
     let dir = fast_dir();
-    let options = tiny().memtable_bytes(8 << 20).segment_bytes(1 << 20).compression(Compression::None);
+    let options = tiny().memtable_bytes(8 << 20).segment_bytes(16 << 20).compression(Compression::None);
     let db = options.open(dir.path()).unwrap();
     let policy = KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(17.0));
     let wide = db.create_keyspace("wide", policy.compression(Compression::None)).unwrap();
     let next = db.create_keyspace("next", KeyspaceOptions::new()).unwrap();
     for round in 0..10 {
-        (0..100).for_each(|i| wide.put(format!("{round}{i:03}"), [b'x'; 100]).unwrap());
+        (0..1500).for_each(|i| wide.put(format!("{round}{i:04}"), [b'x'; 100]).unwrap());
         next.put(format!("{round}"), "v").unwrap();
         db.flush().unwrap();
     }
     db.compact().unwrap();
     let stats = wide.stats().unwrap();
     let bits = 8.0 * stats.filter_bytes as f64 / stats.keys as f64;
-    assert!((13.0..20.0).contains(&bits) && stats.keys > 800, "{bits} bits per key: {stats:?}");
+    assert!((13.0..20.0).contains(&bits) && stats.keys > 12_000, "{bits} bits per key: {stats:?}");
 }
 
 fn reads_of(db: &Db, keyspace: &Keyspace) -> (u64, u64) {
