@@ -13,11 +13,12 @@ impl Repair<'_> {
     /// and what it does not name was dropped, unless something was lost or set aside.
     pub(super) fn restore_keyspace_names(&mut self, state: &ManifestState) -> Result<()> {
         let is_numbered = |stored: &[u8]| Space::of(stored).and_then(Space::number).is_some();
-        let has_keyspaces =
+        let are_in_segments =
             state.segments.values().any(|s| is_numbered(&s.smallest) || is_numbered(&s.largest));
         let report = &self.report;
         let is_sound = report.lost.is_empty() && report.set_aside.is_empty() && report.logs.is_none();
-        if !has_keyspaces || is_sound && !self.is_manifest_lost {
+        // Nobody has looked into the logs: what is salvaged of them may have rows of keyspaces, too.
+        if !are_in_segments && report.logs.is_none() || is_sound && !self.is_manifest_lost {
             return Ok(());
         }
         for id in state.segments.keys() {

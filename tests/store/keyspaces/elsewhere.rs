@@ -159,6 +159,26 @@ fn a_repair_names_keyspaces_again_whose_names_are_lost() {
     }
 }
 
+/// The batch that created it is unreadable, and its rows are not in segments yet.
+#[test]
+fn a_repair_of_logs_names_keyspaces_again_whose_names_are_lost() {
+    let dir = fast_dir();
+    let db = tiny().memtable_bytes(1 << 20).open(dir.path()).unwrap();
+    let lost = db.create_keyspace("its name is lost", KeyspaceOptions::new()).unwrap();
+    fill(&lost, "row");
+    drop((lost, db));
+    let log = files_with(dir.path(), ".wal").pop().unwrap();
+    let mut bytes = fs::read(&log).unwrap();
+    let at = bytes.windows(16).position(|at| at == b"its name is lost").unwrap();
+    bytes[at] ^= 1;
+    fs::write(&log, bytes).unwrap();
+    let report = tiny().repair(dir.path()).unwrap();
+    assert_eq!(report.keyspaces_named, ["keyspace 1"]);
+    let db = tiny().open(dir.path()).unwrap();
+    assert_eq!(db.keyspace("keyspace 1").unwrap().iter().count().unwrap(), 300);
+    assert_eq!(db.create_keyspace("new", KeyspaceOptions::new()).unwrap().iter().count().unwrap(), 0);
+}
+
 #[test]
 fn i4_a_created_keyspace_survives_with_its_first_synced_row() {
     for crash in [Crash::Power, Crash::PowerOrdered, Crash::Kill] {
