@@ -70,12 +70,6 @@ impl Keyspace {
         Keyspace { store, space: id.space, id: Some(id), needs_heads_from: 0 }
     }
 
-    /// Where its keys are.
-    #[cfg(test)]
-    pub(crate) fn space(&self) -> Space {
-        self.space
-    }
-
     /// Its name; empty for the default keyspace.
     pub fn name(&self) -> &str {
         self.id.as_ref().map_or("", |id| &id.name)
