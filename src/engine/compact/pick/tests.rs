@@ -156,7 +156,7 @@ impl Plain<'_> {
         let merging = self.levels[0].iter().rev().find(merges).map(|s| s.meta.max_seq);
         let is_older = |s: &LiveSegment| merging.is_none_or(|merging| s.meta.max_seq < merging);
         let compaction = || Compaction::of_level0(self.live, is_older, self.running);
-        self.alone(0).or_else(|| Some(Chosen::of(&compaction()?)))
+        self.alone(self.options.segment_bytes / 16).or_else(|| Some(Chosen::of(&compaction()?)))
     }
 
     fn sorted(&self, level: usize) -> Option<Chosen> {
@@ -231,7 +231,7 @@ proptest! {
     fn the_pick_is_the_one_that_a_look_at_every_segment_gives(seed: u64) {
         let mut maker = Maker::new(seed);
         let mut live = maker.live();
-        let options = Options::new().segment_bytes(4096);
+        let options = Options::new().segment_bytes(4096 << maker.rng.u8(..5));
         let mut costs = MergeCosts::default();
         let mut running: Vec<Reservation> = Vec::new();
         for step in 0..30 {
