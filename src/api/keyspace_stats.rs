@@ -1,6 +1,7 @@
 //! What a keyspace has on disk.
 
 use super::keyspace::Keyspace;
+use super::stats::expected_fpr;
 use crate::engine::filters::plans::segments_of;
 use crate::error::Result;
 use crate::live::{LiveSegment, reaches_into};
@@ -51,7 +52,7 @@ impl Keyspace {
             stats.data_bytes += segment.meta.file_bytes;
             stats.filters += usize::from(facts.is_some());
             stats.filter_bytes += facts.map_or(0, Facts::filter_bytes);
-            false_positives += facts.map_or(1.0, Facts::expected_fpr) * segment.meta.entries as f64;
+            false_positives += expected_fpr(segment) * segment.meta.entries as f64;
         }
         let is_shared = |s: &&LiveSegment| s.meta.owner().is_none() && reaches_into(s, self.space);
         stats.shared_segments = live.segments().filter(is_shared).count();

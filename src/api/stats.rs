@@ -156,7 +156,8 @@ impl LevelStats {
     }
 }
 
-fn expected_fpr(segment: &LiveSegment) -> f64 {
+/// What a segment's filter lets through; everything if it is missing or not verified.
+pub(super) fn expected_fpr(segment: &LiveSegment) -> f64 {
     segment.sidecar.as_ref().and_then(|s| s.verified_facts()).map_or(1.0, Facts::expected_fpr)
 }
 

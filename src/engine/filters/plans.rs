@@ -27,7 +27,7 @@ pub(crate) struct FilterPlans {
     /// What the plans of keyspaces depend on. Such a plan is made when a segment needs it: there may be many.
     live: Arc<LiveSet>,
     leaving: BTreeSet<FileId>,
-    coming: Vec<(Space, u8, u64)>,
+    coming: BTreeMap<(Space, u8), u64>,
     prefixes: PrefixSet,
 }
 
@@ -56,7 +56,7 @@ impl FilterPlans {
             choices: Choices { common: None, own },
             live: Arc::clone(live),
             leaving: BTreeSet::new(),
-            coming: Vec::new(),
+            coming: BTreeMap::new(),
             prefixes,
         };
         let mut runs: BTreeMap<(Option<Space>, u8), u64> = BTreeMap::new();
@@ -73,7 +73,7 @@ impl FilterPlans {
         };
         for ((owner, level), entries) in runs {
             match owner.filter(|owner| plans.choices.own.contains_key(owner)) {
-                Some(owner) => plans.coming.push((owner, level, entries)),
+                Some(owner) => _ = plans.coming.insert((owner, level), entries),
                 None => sizes.add_entries(level, entries),
             }
         }
@@ -128,10 +128,8 @@ impl FilterPlans {
         let stays = |s: &&LiveSegment| !self.leaving.contains(&s.meta.id);
         let segments = segments_of(&self.live, space).filter(stays);
         let mut sizes = LevelSizes::of_segments(segments, &self.prefixes);
-        let mut coming: BTreeMap<u8, u64> = BTreeMap::new();
-        for (_, level, entries) in self.coming.iter().filter(|(owner, ..)| *owner == space) {
-            *coming.entry(*level).or_default() += entries;
-        }
+        let coming = self.coming.range((space, 0)..=(space, u8::MAX));
+        let mut coming: BTreeMap<u8, u64> = coming.map(|((_, level), entries)| (*level, *entries)).collect();
         if let Some(level) = meta.place.level().filter(|_| self.live.now(meta).is_none()) {
             let entries = coming.entry(level).or_default();
             *entries = meta.entries.max(*entries);
