@@ -34,6 +34,24 @@ proptest! {
     }
 
     #[test]
+    fn i6_names_of_keyspaces_that_a_reader_refuses_are_not_written(
+        number in select(&[0, 1, 300, u32::MAX][..]), len in select(&[0usize, 1, 255, 256][..]),
+    ) {
+        let facts = Facts { entries: 1, max_seq: 1, min_seq: 1, largest: vec![1].into(), ..Facts::default() };
+        let keyspace = Some(KeyspaceName { number, name: "n".repeat(len) });
+        let properties =
+            Properties { store: STORE, compression: Compression::None, symbols: None, facts, keyspace };
+        let (mut bytes, location) = (Vec::new(), Location { path: Path::new("s"), id: ID, offset: 9 });
+        let is_written = properties.encode(&mut bytes).is_ok();
+        prop_assert_eq!(is_written, number > 0 && (1..256).contains(&len));
+        if is_written {
+            prop_assert_eq!(Properties::decode(location, &bytes).unwrap(), properties);
+            bytes.extend([1, 1, 1, b'n']);
+            prop_assert!(Properties::decode(location, &bytes).is_err(), "the field comes twice");
+        }
+    }
+
+    #[test]
     fn i6_a_footer_that_a_reader_refuses_is_not_written(
         number in extreme(), at in extreme(), adjacent: bool, lens: [u32; 2], digest: u64,
     ) {
