@@ -9,8 +9,8 @@
 //!    `level_compaction_dynamic_level_bytes` does the same.)
 //! 3. The level that exceeds its target by most comes first. Level-0 segments overlap, so they are merged
 //!    together, with everything they overlap in level 1; if there are very many, the oldest come first. A
-//!    segment that overlaps nothing in either level is only moved, as when keys arrive in order, unless it has
-//!    less than a 16th of a segment.
+//!    segment that overlaps nothing in either level is only moved, as when keys arrive in order, unless it
+//!    has less than a 16th of a full one's bytes.
 //! 4. In any other level, the segment that overlaps the fewest bytes of the next level per byte of its own is
 //!    merged.
 //! 5. When no writes come in, the newest level-0 segments are merged with one another, up to the size of 4
