@@ -118,17 +118,18 @@ fn a_keyspace_that_was_emptied_keeps_segments_and_filters_of_its_own() {
     }
 }
 
-/// Each flush has too few rows of it for a segment of its own.
+/// Each flush has too few rows of it for a segment of its own: less than a 64th. A merge leaves no more than
+/// that in a shared segment.
 #[test]
 fn a_keyspace_that_leaves_shared_segments_gets_filters_of_its_own() {
     let dir = fast_dir();
-    let options = tiny().memtable_bytes(8 << 20).segment_bytes(16 << 20).compression(Compression::None);
+    let options = tiny().memtable_bytes(8 << 20).segment_bytes(4 << 20).compression(Compression::None);
     let db = options.open(dir.path()).unwrap();
     let policy = KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(17.0));
     let wide = db.create_keyspace("wide", policy.compression(Compression::None)).unwrap();
     let next = db.create_keyspace("next", KeyspaceOptions::new()).unwrap();
-    for round in 0..10 {
-        (0..1500).for_each(|i| wide.put(format!("{round}{i:04}"), [b'x'; 100]).unwrap());
+    for round in 10..40 {
+        (0..500).for_each(|i| wide.put(format!("{round}{i:04}"), [b'x'; 100]).unwrap());
         next.put(format!("{round}"), "v").unwrap();
         db.flush().unwrap();
     }
