@@ -1,6 +1,7 @@
 //! Damages the files of random stores, one opening each. Every answer is right, or an error that names the
 //! file and an offset in it (I6); damaged sidecars change nothing (I2); repair recovers the rest.
 
+mod beside;
 mod extremes;
 mod formats;
 mod harm;
@@ -149,11 +150,18 @@ impl<'a> Attempt<'a> {
                 }
             };
             Reads { expected: &found, may_fail: false, ..reads }.around(rng);
+            let ops = if outcome == Outcome::Prefix { allowed.prefix } else { None };
+            let ops = ops.map_or(store.ops.len(), |n| store.at_least_flushed(n));
+            store.beside.check(&db, ops).unwrap_or_else(|error| panic!("the keyspace: {error}"));
             return (outcome, Some(found));
         }
         let must_fail = wounds.kind == Kind::Manifest && !wounds.others_too;
         assert!(!must_fail, "a manifest with a wrong checksum was accepted");
-        let failed = reads.around(rng);
+        let mut failed = reads.around(rng);
+        if let Err(error) = store.beside.check(&db, store.ops.len()) {
+            wounds.check(&error);
+            failed = true;
+        }
         if rng.percent(6) {
             reads.verify();
         }

@@ -1,5 +1,6 @@
 //! A store to damage: its files by kind with their structure, and its right answers.
 
+use super::beside::Beside;
 use super::formats::{self, Manifest, Record};
 use super::harm::{Bytes, Target};
 use super::workload::{self, Built, Files, Op, is_kind};
@@ -61,6 +62,7 @@ pub struct Store {
     /// Every value that a key ever had.
     pub history: BTreeMap<Vec<u8>, BTreeSet<Vec<u8>>>,
     pub ops: Vec<Op>,
+    pub beside: Beside,
     /// How many operations the segments have, and the contents after these.
     flushed: (usize, Contents),
 }
@@ -79,7 +81,7 @@ impl Store {
     }
 
     fn of(dir: PathBuf, built: Built, foreign: &Built) -> Store {
-        let Built { options, has_filters, files, earlier, ingested, ops } = built;
+        let Built { options, has_filters, files, earlier, ingested, ops, beside } = built;
         let manifest = formats::manifest(&files[&dir.join("MANIFEST")]);
         let disk = SimFs::new();
         files.iter().for_each(|(path, bytes)| disk.write(path, bytes.clone()));
@@ -129,6 +131,7 @@ impl Store {
             universe,
             history,
             ops,
+            beside,
             flushed,
         }
     }
@@ -156,10 +159,15 @@ impl Store {
         self.has_filters
     }
 
+    /// This many operations, or those of the segments if these are more.
+    pub fn at_least_flushed(&self, n: usize) -> usize {
+        n.max(self.flushed.0)
+    }
+
     /// The contents after the first `n` operations, or after the segments' operations if these are more.
     pub fn after(&self, n: usize) -> Contents {
         let (flushed, mut contents) = self.flushed.clone();
-        apply(&mut contents, &self.ops[flushed..n.max(flushed)]);
+        apply(&mut contents, &self.ops[flushed..self.at_least_flushed(n)]);
         contents
     }
 

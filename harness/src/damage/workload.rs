@@ -1,5 +1,6 @@
 //! Random stores to damage: small, with every feature, and with known contents.
 
+use super::beside::Beside;
 use crate::config;
 use crate::contents::{Change, Span, batch_of};
 use crate::support::{Contents, Crash, OpKind, Rng, SimFs};
@@ -28,6 +29,7 @@ pub struct Built {
     /// Rows that were ingested before the first operation.
     pub ingested: Contents,
     pub ops: Vec<Op>,
+    pub beside: Beside,
 }
 
 /// The shape of keys and values.
@@ -113,6 +115,8 @@ struct Filling {
     options: Options,
     shape: Shape,
     ops: Vec<Op>,
+    /// `None` in stores without keyspaces.
+    beside: Option<Beside>,
 }
 
 impl Filling {
@@ -127,6 +131,9 @@ impl Filling {
             self.ops.extend(ops);
             let durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Os, Durability::Sync]);
             db.write_with(batch, durability).unwrap();
+            if let Some(beside) = self.beside.as_mut().filter(|_| rng.percent(4)) {
+                beside.change(db, &mut self.ops);
+            }
         }
     }
 
@@ -214,7 +221,8 @@ pub fn build(seed: u64, dir: &Path) -> Built {
     let options = config::random(&mut rng, Arc::new(fs.clone())).filter_policy(policy);
     let has_filters = policy.is_on();
     let shape = Shape::random(&mut rng);
-    let mut filling = Filling { fs, dir: dir.to_path_buf(), options, shape, ops: Vec::new() };
+    let beside = seed.is_multiple_of(2).then(Beside::default);
+    let mut filling = Filling { fs, dir: dir.to_path_buf(), options, shape, ops: Vec::new(), beside };
     let mut db = filling.open();
     let mut ingested = Contents::new();
     if rng.percent(30) {
@@ -260,5 +268,6 @@ pub fn build(seed: u64, dir: &Path) -> Built {
         6..8 => filling.killed_while_rearranging(&mut rng, &db),
         _ => filling.files(),
     };
-    Built { options: filling.options, has_filters, files, earlier, ingested, ops: filling.ops }
+    let beside = filling.beside.unwrap_or_default();
+    Built { options: filling.options, has_filters, files, earlier, ingested, ops: filling.ops, beside }
 }

@@ -2,6 +2,7 @@
 
 use super::history::{Model, assert_same};
 use super::judge::Call;
+use super::neighbour;
 use super::trial::{Copied, Crashed, Trial};
 use super::workload::options;
 use crate::contents::{part_of, rows};
@@ -18,6 +19,8 @@ pub fn check_live(trial: &mut Trial<'_>, db: &Db) {
     let must = trial.must_be_poisoned();
     assert!(is_poisoned || !must, "{what}: a failed write was not noticed: {:?}", shared.strikes());
     check_contents(db, &shared.model().live(), &format!("{what}: live"));
+    let found = neighbour::find(db).unwrap_or_else(|error| panic!("{what}: the disk is sound, but: {error}"));
+    trial.neighbour.check(found, &format!("{what}: live"));
     check_verified(db, &format!("{what}: live"));
     if is_poisoned {
         return check_refusals(db, what);
@@ -29,7 +32,8 @@ pub fn check_live(trial: &mut Trial<'_>, db: &Db) {
         if could_remove {
             assert!(!trial.exists(&path), "{what}: {path}, whose checkpoint failed, is still there");
             db.checkpoint(&path).unwrap_or_else(|error| panic!("{what}: the second checkpoint: {error}"));
-            trial.copies.push(Copied { path, contents: shared.model().live() });
+            let (contents, neighbour) = (shared.model().live(), trial.neighbour.clone());
+            trial.copies.push(Copied { path, contents, neighbour });
         }
     }
     let quarantined = db.stats().segments_quarantined;
@@ -138,12 +142,13 @@ pub fn check_left(mut trial: Trial<'_>) {
 }
 
 fn check_crashed(crashed: Crashed, rng: &mut Rng, what: &str) {
-    let Crashed { fs, crash, mut model, least, copies } = crashed;
+    let Crashed { fs, crash, mut model, least, copies, neighbour } = crashed;
     let what = format!("{what}: after {crash:?}");
     let seed = rng.next();
     let db = options(seed, &fs).open(STORE).unwrap_or_else(|error| panic!("{what}: {error}"));
     let found = rows(db.iter(), rng.percent(50)).unwrap_or_else(|error| panic!("{what}: {error}"));
     Model::settle(&mut model, &found, &least, &what);
+    neighbour.check(neighbour::find(&db).unwrap_or_else(|error| panic!("{what}: {error}")), &what);
     check_verified(&db, &what);
     drop(db);
     // A checkpoint is durable, its names included.
@@ -154,7 +159,7 @@ fn check_crashed(crashed: Crashed, rng: &mut Rng, what: &str) {
 
 /// A checkpoint has what the first writer had before it.
 fn check_copy(fs: &SimFs, copied: &Copied, seed: u64, what: &str) {
-    let Copied { path, contents } = copied;
+    let Copied { path, contents, neighbour } = copied;
     let what = format!("{what}: checkpoint {path}");
     let copy = options(seed, fs).read_only(seed.is_multiple_of(2)).open(path);
     let copy = copy.unwrap_or_else(|error| panic!("{what}: {error}"));
@@ -162,6 +167,7 @@ fn check_copy(fs: &SimFs, copied: &Copied, seed: u64, what: &str) {
     let of_second = |key: &[u8]| key.first() == Some(&b'b');
     let certain = |all: &Contents| part_of(all, |key| !of_second(key));
     assert_same(&certain(&found), &certain(contents), &what);
+    neighbour.check(neighbour::find(&copy).unwrap_or_else(|error| panic!("{what}: {error}")), &what);
     check_verified(&copy, &what);
 }
 

@@ -11,6 +11,7 @@
 mod after_fault;
 mod history;
 mod judge;
+mod neighbour;
 mod plan;
 mod session;
 mod shared;

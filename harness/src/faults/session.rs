@@ -3,6 +3,7 @@
 use super::after_fault::check_live;
 use super::history::assert_same;
 use super::judge::Call;
+use super::neighbour;
 use super::trial::{Copied, Trial};
 use super::workload::{Session, Step, options};
 use crate::contents::rows;
@@ -110,6 +111,7 @@ impl Trial<'_> {
                 let rebuilt = db.rebuild_filters(FilterPolicy::bits_per_key(*bits)).map(|_| ());
                 drop(rebuilt.inspect_err(|error| shared.explain(Call::Filters, error)));
             }
+            Step::Keyspace => self.neighbour.change(db, &shared),
             Step::Checkpoint => self.checkpoint(db),
             Step::Verify => self.verify(db),
             Step::Warm => drop(db.warm().inspect_err(|error| shared.explain(Call::Filters, error))),
@@ -141,7 +143,10 @@ impl Trial<'_> {
             contents
         };
         match self.shared.sync(Call::Checkpoint, || db.checkpoint(&path)) {
-            Ok(()) => self.copies.push(Copied { path, contents }),
+            Ok(()) => {
+                let neighbour = self.neighbour.clone();
+                self.copies.push(Copied { path, contents, neighbour });
+            }
             Err(_) => self.failed_copies.push(path),
         }
     }
@@ -181,6 +186,9 @@ impl Trial<'_> {
             model.settle(&found, &least, &format!("{}: read-only", self.shared.what));
         } else {
             return;
+        }
+        if let Some(found) = self.shared.read(neighbour::find(&db)) {
+            self.neighbour.settle(found, &format!("{}: read-only", self.shared.what));
         }
         self.shared.check_gets(&db, 0, &mut self.rng);
         self.verify(&db);

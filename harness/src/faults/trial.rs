@@ -2,13 +2,14 @@
 
 use super::history::Model;
 use super::judge::{Call, poisons};
+use super::neighbour::{self, Neighbour};
 use super::plan::is_lasting_shortage;
 use super::shared::Shared;
 use super::workload::Workload;
 use crate::contents::rows;
 use crate::support::{Contents, Crash, Fault, Rng, STORE, SimFs};
 use sidebloom::fs::Fs;
-use sidebloom::{Db, Options};
+use sidebloom::{Db, Options, Result};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 use std::sync::{Arc, OnceLock};
@@ -21,6 +22,7 @@ pub struct Crashed {
     pub model: Model,
     pub least: Vec<u64>,
     pub copies: Vec<Copied>,
+    pub neighbour: Neighbour,
 }
 
 /// A successful checkpoint, with the part of its contents that is certain.
@@ -28,6 +30,7 @@ pub struct Crashed {
 pub struct Copied {
     pub path: String,
     pub contents: Contents,
+    pub neighbour: Neighbour,
 }
 
 pub struct Trial<'a> {
@@ -47,6 +50,7 @@ pub struct Trial<'a> {
     pub has_losses: bool,
     pub seen: usize,
     pub copy_number: u32,
+    pub neighbour: Neighbour,
 }
 
 /// How long shortages of descriptors last, in milliseconds. Background work pauses for 50 ms after its first
@@ -100,6 +104,7 @@ impl<'a> Trial<'a> {
             has_losses: false,
             seen: 0,
             copy_number: 0,
+            neighbour: Neighbour::new(),
         }
     }
 
@@ -137,9 +142,20 @@ impl<'a> Trial<'a> {
 
     /// Checks that an open store has everything acknowledged; the rest is decided from here on.
     pub fn settle(&mut self, db: &Db, when: &str) {
-        let found = loop {
-            match rows(db.iter(), self.rng.percent(50)) {
-                Ok(found) => break found,
+        let backwards = self.rng.percent(50);
+        let found = self.read_despite_faults(|| rows(db.iter(), backwards));
+        let neighbour = self.read_despite_faults(|| neighbour::find(db));
+        let what = format!("{}: {when}", self.shared.what);
+        self.neighbour.settle(neighbour, &what);
+        let mut model = self.shared.model();
+        let least = model.last_acknowledged();
+        model.settle(&found, &least, &what);
+    }
+
+    fn read_despite_faults<T>(&self, read: impl Fn() -> Result<T>) -> T {
+        loop {
+            match read() {
+                Ok(found) => return found,
                 Err(error) => {
                     self.shared.explain(Call::Read, &error);
                     if self.fault.is_some_and(|fault| fault.forever) {
@@ -147,10 +163,7 @@ impl<'a> Trial<'a> {
                     }
                 }
             }
-        };
-        let mut model = self.shared.model();
-        let least = model.last_acknowledged();
-        model.settle(&found, &least, &format!("{}: {when}", self.shared.what));
+        }
     }
 
     /// Copies the disk as a crash leaves it, soon after the first fault.
@@ -167,7 +180,8 @@ impl<'a> Trial<'a> {
         };
         let fs = self.shared.fs.crash(crash, self.rng.next());
         let model = self.shared.model().clone();
-        self.crashed = Some(Crashed { fs, crash, model, least, copies: self.copies.clone() });
+        let (copies, neighbour) = (self.copies.clone(), self.neighbour.clone());
+        self.crashed = Some(Crashed { fs, crash, model, least, copies, neighbour });
     }
 
     /// Whether a fault has made the open store read-only.

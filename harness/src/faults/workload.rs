@@ -21,6 +21,8 @@ pub enum Step {
     Get,
     MultiGet,
     RebuildFilters(f64),
+    /// Creates or drops a keyspace.
+    Keyspace,
     Checkpoint,
     Verify,
     Warm,
@@ -77,7 +79,8 @@ pub fn options(seed: u64, fs: &SimFs) -> Options {
 }
 
 fn step(rng: &mut Rng, seed: u64) -> Step {
-    match rng.below(34) {
+    // Half of the stores have never had a keyspace.
+    match rng.below(if seed.is_multiple_of(2) { 38 } else { 34 }) {
         0..=9 => Step::Write(1 + rng.below(8), *rng.pick(&[0, 20, 100])),
         10..=13 => Step::Flush,
         14 => Step::Sync,
@@ -95,6 +98,7 @@ fn step(rng: &mut Rng, seed: u64) -> Step {
         28 | 29 => Step::Checkpoint,
         30 => Step::Verify,
         31 => Step::Warm,
+        34.. => Step::Keyspace,
         _ => Step::Wait,
     }
 }

@@ -4,7 +4,7 @@ use super::compaction::{Compaction, CompactionKind};
 use super::pick::pick_level0;
 use super::reservation::Reservation;
 use crate::engine::filters::level_sizes::LevelSizes;
-use crate::engine::open::open_writable;
+use crate::engine::open::{OldFiles, open_writable};
 use crate::error::Error;
 use crate::filter::PrefixSet;
 use crate::fs::RealFs;
@@ -180,7 +180,7 @@ fn i5_no_pair_of_bits_under_a_right_checksum_is_an_internal_error() {
         bytes[end..end + 4].copy_from_slice(&crc);
         std::fs::write(&segment, bytes).unwrap();
         // Without background threads, which would be faster.
-        let engine = open_writable(&path, Options::new()).unwrap();
+        let engine = open_writable(&path, Options::new(), OldFiles::Remove).unwrap();
         let live = engine.shared.live();
         let damaged_one = live.segments().find(|s| s.meta.id == id).unwrap().clone();
         let planned = Compaction::down(&live, vec![damaged_one], 2, &[]).unwrap();
@@ -331,7 +331,7 @@ fn a_move_leaves_a_segment_in_quarantine_that_went_there_meanwhile() {
     bytes[0] ^= 1; // So that it does not return by itself.
     std::fs::write(&file, bytes).unwrap();
     assert!(engine.publisher.quarantine(&Error::corruption(&file, 0, "a flipped bit")));
-    let plan = FilterPolicy::default().plan(&LevelSizes::of(&live, [], &PrefixSet::default())).unwrap();
+    let plan = FilterPolicy::default().plan(LevelSizes::of(&live, [], &PrefixSet::default())).unwrap();
     engine.filters.retune(&segment.meta, plan.filter_for(&segment.meta)).unwrap(); // It is not even read.
     engine.compactor.compact_one(&planned).unwrap();
     assert_eq!(db.stats().segments_quarantined, 1);

@@ -67,14 +67,21 @@ impl LevelSizes {
         sizes.without(leaving, members)
     }
 
-    /// The sizes of these segments, which are not in quarantine, by their levels.
-    pub fn of_segments<'a>(segments: impl Iterator<Item = &'a LiveSegment>, prefixes: &PrefixSet) -> Self {
-        let mut sizes = LevelSizes::default();
+    /// The members in all.
+    pub fn keys(&self) -> f64 {
+        self.levels.iter().chain(&self.level0).map(|of| of.keys as f64).sum()
+    }
+
+    /// Adds these segments, by their levels; not those in quarantine.
+    pub fn add_segments<'a>(
+        &mut self,
+        segments: impl Iterator<Item = &'a LiveSegment>,
+        prefixes: &PrefixSet,
+    ) {
         for segment in segments {
             let members = known_members(segment, prefixes).unwrap_or(segment.meta.entries);
-            segment.level().into_iter().for_each(|level| sizes.add(level, members));
+            segment.level().into_iter().for_each(|level| self.add(level, members));
         }
-        sizes
     }
 
     /// The sizes without some segments.

@@ -2,6 +2,7 @@
 //! unusable (I2), retuned on request and while the store is idle (I3).
 
 mod check;
+pub(crate) mod demand;
 pub(crate) mod level_sizes;
 pub(crate) mod plan;
 pub(crate) mod plans;
@@ -9,6 +10,7 @@ mod rebuild;
 mod retune;
 mod retune_order;
 pub(crate) mod sidecar_queue;
+mod survey;
 mod unmap;
 mod warm;
 
@@ -55,7 +57,8 @@ impl FilterKeeper {
         coming: &[Coming],
     ) -> FilterPlans {
         let storage = self.storage();
-        FilterPlans::new(&storage.keyspaces, live, self.policy(), storage.prefix_set(), leaving, coming)
+        let needs = storage.filter_needs(live);
+        FilterPlans::new(needs, live, self.policy(), storage.prefix_set(), leaving, coming)
     }
 
     /// Whether a segment shall have a filter.

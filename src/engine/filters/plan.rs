@@ -12,29 +12,44 @@
 //!    sizes differ; runs within one power of two count as a level of their own.
 //! 3. Take the steps in order of falling gain per bit until the objective is met. The last step applies to a
 //!    fraction of the level's segments, so the average lies between two widths.
+//!
+//! Keyspaces in which more keys are missing, or fewer, than in others are parts of their own: the gain of a
+//! step counts as often as lookups of missing keys go there.
 
 use super::level_sizes::{LevelSizes, class_keys, class_of, with_prefixes};
 use crate::filter::{FilterSpec, LINE_BITS, Width, sizing};
 use crate::id::FileId;
-use crate::live::{LiveSegment, LiveSet};
+use crate::live::LiveSegment;
 use crate::manifest::{LEVELS, SegmentMeta};
 use crate::options::{FilterPolicy, Objective};
 use crate::sidecar::Facts;
-use crate::sync::assert_unlocked;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
+
+/// Keyspaces whose filters are alike.
+pub(crate) struct Part {
+    pub sizes: LevelSizes,
+    /// The share of the lookups of missing keys that go there. All shares are 1 together.
+    pub share: f64,
+}
 
 impl FilterPolicy {
     /// The filters for a store with levels of these sizes; `None` if filters are off.
-    pub(crate) fn plan(&self, sizes: &LevelSizes) -> Option<FilterPlan> {
-        let keys: f64 = sizes.levels.iter().chain(&sizes.level0).map(|of| of.keys as f64).sum();
+    pub(crate) fn plan(&self, sizes: LevelSizes) -> Option<FilterPlan> {
+        self.plan_parts(&[Part { sizes, share: 1.0 }]).into_iter().next()
+    }
+
+    /// The filters of each part of a store; empty if filters are off.
+    pub(crate) fn plan_parts(&self, parts: &[Part]) -> Vec<FilterPlan> {
+        let keys = || parts.iter().map(|part| part.sizes.keys()).sum::<f64>();
         match self.objective() {
-            Objective::Off => None,
+            Objective::Off => Vec::new(),
             Objective::BlockedBloom(bits_per_key) => {
-                Some(FilterPlan::uniform(FilterSpec::BlockedBloom { bits_per_key }, 0.0))
+                let spec = FilterSpec::BlockedBloom { bits_per_key };
+                parts.iter().map(|part| FilterPlan::uniform(spec, part.share)).collect()
             }
-            Objective::AverageBits(bits) => Some(sizes.allocate(keys * bits, 0.0)),
-            Objective::TotalBytes(bytes) => Some(sizes.allocate(bytes as f64 * 8.0, 0.0)),
-            Objective::SumFpr(rate) => Some(sizes.allocate(f64::INFINITY, rate)),
+            Objective::AverageBits(bits) => allocate(parts, keys() * bits, 0.0),
+            Objective::TotalBytes(bytes) => allocate(parts, bytes as f64 * 8.0, 0.0),
+            Objective::SumFpr(rate) => allocate(parts, f64::INFINITY, rate),
         }
     }
 }
@@ -88,49 +103,74 @@ fn hull() -> &'static [(FilterChoice, FilterChoice)] {
     })
 }
 
-impl LevelSizes {
-    /// Steps 2 and 3: spends at most `budget_bits`, and stops once Σ FPR is at most `rate`.
-    fn allocate(&self, budget_bits: f64, rate: f64) -> FilterPlan {
-        let smallest = smallest();
-        let levels = self.levels.iter().enumerate().map(|(number, of)| (Some(number), of.keys as f64, of));
-        let level0 = self.level0.iter().zip(0..).map(|(of, class)| (None, class_keys(class), of));
-        let sizes: Vec<_> = levels.chain(level0).filter(|(_, _, of)| of.keys > 0).collect();
-        let mut bits: f64 = sizes.iter().map(|(_, _, of)| of.keys as f64 * smallest.bits).sum();
-        let mut sum_fpr: f64 = sizes.iter().map(|(_, _, of)| f64::from(of.runs) * smallest.fpr).sum();
-        let mut plan = FilterPlan::uniform(smallest.spec, sum_fpr);
-        (plan.level0, plan.prefixes_per_key) = (Some(Price::HIGHEST), self.prefixes_per_key);
-        let mut steps = Vec::new();
-        for (number, keys, of) in sizes {
+/// A step up the hull, for the runs of a level or of a class.
+struct Step {
+    part: usize,
+    share: f64,
+    /// Of a lookup in this part.
+    gain_per_bit: f64,
+    /// `None` for a class of runs of level 0.
+    level: Option<usize>,
+    cost: f64,
+    gain: f64,
+    mix: FilterMix,
+}
+
+/// Steps 2 and 3: spends at most `budget_bits`, and stops once Σ FPR is at most `rate`.
+fn allocate(parts: &[Part], budget_bits: f64, rate: f64) -> Vec<FilterPlan> {
+    let smallest = smallest();
+    let (mut bits, mut sum_fpr) = (0.0, 0.0);
+    let (mut plans, mut steps) = (Vec::new(), Vec::new());
+    for (number, Part { sizes, share }) in parts.iter().enumerate() {
+        let mut plan = FilterPlan::uniform(smallest.spec, *share);
+        (plan.level0, plan.prefixes_per_key) = (Some(Price::HIGHEST), sizes.prefixes_per_key);
+        plan.bits = 0.0;
+        let levels = sizes.levels.iter().enumerate().map(|(level, of)| (Some(level), of.keys as f64, of));
+        let level0 = sizes.level0.iter().zip(0..).map(|(of, class)| (None, class_keys(class), of));
+        for (level, keys, of) in levels.chain(level0).filter(|(_, _, of)| of.keys > 0) {
+            plan.bits += of.keys as f64 * smallest.bits;
+            plan.sum_fpr += f64::from(of.runs) * smallest.fpr;
             for (from, to) in hull() {
-                let cost = of.keys as f64 * (to.bits - from.bits);
-                let gain = f64::from(of.runs) * (from.fpr - to.fpr);
-                let mix = FilterMix { low: from.spec, high: to.spec, high_fraction: 1.0 };
-                steps.push((gain_per_bit(keys, from, to), number, cost, gain, mix));
+                steps.push(Step {
+                    part: number,
+                    share: *share,
+                    gain_per_bit: gain_per_bit(keys, from, to),
+                    level,
+                    cost: of.keys as f64 * (to.bits - from.bits),
+                    gain: f64::from(of.runs) * (from.fpr - to.fpr),
+                    mix: FilterMix { low: from.spec, high: to.spec, high_fraction: 1.0 },
+                });
             }
         }
-        steps.sort_by(|a, b| b.0.total_cmp(&a.0));
-        for equal in steps.chunk_by(|a, b| a.0 == b.0) {
-            let (cost, gain) =
-                equal.iter().fold((0.0, 0.0), |(cost, gain), step| (cost + step.2, gain + step.3));
-            let high_fraction = ((budget_bits - bits) / cost).min((sum_fpr - rate) / gain).clamp(0.0, 1.0);
-            if high_fraction == 0.0 {
-                break; // An empty step would replace the level's previous one.
-            }
-            bits += cost * high_fraction;
-            sum_fpr -= gain * high_fraction;
-            for (gain_per_bit, level, _, _, step) in equal {
-                match level {
-                    Some(level) => plan.levels[*level] = FilterMix { high_fraction, ..*step },
-                    None => plan.level0 = Some(Price { gain_per_bit: *gain_per_bit, high_fraction }),
-                }
-            }
-            if high_fraction < 1.0 {
-                break;
-            }
-        }
-        plan.sum_fpr = sum_fpr;
-        plan
+        bits += plan.bits;
+        sum_fpr += share * plan.sum_fpr;
+        plans.push(plan);
     }
+    let gain_per_bit = |step: &Step| step.share * step.gain_per_bit;
+    steps.sort_by(|a, b| gain_per_bit(b).total_cmp(&gain_per_bit(a)));
+    for equal in steps.chunk_by(|a, b| gain_per_bit(a) == gain_per_bit(b)) {
+        let sum = |(cost, gain), step: &Step| (cost + step.cost, gain + step.share * step.gain);
+        let (cost, gain) = equal.iter().fold((0.0, 0.0), sum);
+        let high_fraction = ((budget_bits - bits) / cost).min((sum_fpr - rate) / gain).clamp(0.0, 1.0);
+        if high_fraction == 0.0 {
+            break; // An empty step would replace the level's previous one.
+        }
+        bits += cost * high_fraction;
+        sum_fpr -= gain * high_fraction;
+        for step in equal {
+            let Some(plan) = plans.get_mut(step.part) else { continue };
+            plan.bits += step.cost * high_fraction;
+            plan.sum_fpr -= step.gain * high_fraction;
+            match step.level {
+                Some(level) => plan.levels[level] = FilterMix { high_fraction, ..step.mix },
+                None => plan.level0 = Some(Price { gain_per_bit: step.gain_per_bit, high_fraction }),
+            }
+        }
+        if high_fraction < 1.0 {
+            break;
+        }
+    }
+    plans
 }
 
 /// How much a step lowers the false-positive rate of a run of this many keys, for each bit.
@@ -145,8 +185,12 @@ pub(crate) struct FilterPlan {
     /// What chooses in level 0, if its runs may get different filters.
     level0: Option<Price>,
     prefixes_per_key: f64,
-    /// The Σ FPR that results.
-    sum_fpr: f64,
+    /// The share of the lookups of missing keys that it is for.
+    pub(super) share: f64,
+    /// The Σ FPR of such a lookup.
+    pub(super) sum_fpr: f64,
+    /// The size of all its filters; without limit if their width is fixed.
+    pub(super) bits: f64,
 }
 
 /// Two neighbours on the hull, and the fraction of the level's segments that get the larger one.
@@ -185,49 +229,11 @@ impl Price {
     }
 }
 
-/// New sidecars are worth their cost when Σ FPR deviates from the plan by more than this fraction.
-const TOLERANCE: f64 = 0.05;
-/// About how many times all segments are scanned before the last of them has its new filter.
-const LOOKS_MAX: usize = 64;
-
 impl FilterPlan {
-    fn uniform(spec: FilterSpec, sum_fpr: f64) -> Self {
+    fn uniform(spec: FilterSpec, share: f64) -> Self {
         let mix = FilterMix { low: spec, high: spec, high_fraction: 0.0 };
-        FilterPlan { levels: [mix; LEVELS], level0: None, prefixes_per_key: 0.0, sum_fpr }
-    }
-
-    /// Segments whose filters should be replaced, among those that `may_change`, worst first. A filter is
-    /// chosen while its segment is written; by the time the store is idle, the levels may have other sizes.
-    /// Empty if Σ FPR is as planned or no change would help. At most one segment in [`LOOKS_MAX`] per scan,
-    /// so that not every replacement needs a scan.
-    /// It is the plan of the segments that `is_planned` accepts.
-    pub fn worst(
-        &self,
-        live: &LiveSet,
-        is_planned: impl Fn(&LiveSegment) -> bool,
-        may_change: impl Fn(&LiveSegment) -> bool,
-    ) -> Vec<Arc<SegmentMeta>> {
-        assert_unlocked();
-        let (mut sum, mut segments) = (0.0, 0);
-        let mut misfits: Vec<(f64, &LiveSegment)> = Vec::new();
-        for (number, level) in live.levels().iter().enumerate() {
-            let planned = level.segments().iter().filter(|segment| is_planned(segment));
-            let keys: u64 = planned.clone().map(|segment| segment.meta.entries).sum();
-            for segment in planned {
-                segments += 1;
-                let Some(filter) = segment.verified_facts() else { continue };
-                let weight = if number == 0 { 1.0 } else { segment.meta.entries as f64 / keys.max(1) as f64 };
-                let fpr = weight * filter.expected_fpr();
-                sum += fpr;
-                if !self.suits(segment) && may_change(segment) {
-                    misfits.push((fpr, segment));
-                }
-            }
-        }
-        let deviates = (sum - self.sum_fpr).abs() > TOLERANCE * self.sum_fpr;
-        misfits.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let most = if deviates { 1 + segments / LOOKS_MAX } else { 0 };
-        misfits.into_iter().take(most).map(|(_, segment)| Arc::clone(&segment.meta)).collect()
+        let levels = [mix; LEVELS];
+        FilterPlan { levels, level0: None, prefixes_per_key: 0.0, share, sum_fpr: 0.0, bits: f64::INFINITY }
     }
 
     /// Whether a segment's filter is the one that the plan chooses. The sidecar check handles segments
@@ -303,7 +309,7 @@ mod tests {
     #[test]
     fn small_upper_levels_get_the_wider_filters() {
         let sizes = sizes(&[(100_000, 1), (1_000_000, 1), (10_000_000, 1)]);
-        let plan = FilterPolicy::bits_per_key(10.0).plan(&sizes).unwrap();
+        let plan = FilterPolicy::bits_per_key(10.0).plan(sizes).unwrap();
         let bits = [(0, 100_000), (1, 0), (2, 0)].map(|(level, keys)| cost_of(plan.mix(level, keys).low).0);
         assert!(bits[0] > bits[1] && bits[1] > bits[2], "{bits:?}");
         let (average, sum) = cost_and_fpr(&plan, &sizes);
@@ -313,17 +319,39 @@ mod tests {
     }
 
     #[test]
+    fn parts_with_more_misses_get_wider_filters_and_all_cost_the_same() {
+        let sizes = || sizes(&[(50_000, 2), (1_000_000, 1), (10_000_000, 1)]);
+        let parts = |shares: [f64; 2]| shares.map(|share| Part { sizes: sizes(), share });
+        let policy = FilterPolicy::bits_per_key(10.0);
+        let costs = |shares| {
+            let plans = policy.plan_parts(&parts(shares));
+            let costs = [0, 1].map(|i| cost_and_fpr(&plans[i], &sizes()));
+            for (plan, (bits, sum)) in plans.iter().zip(costs) {
+                assert!((plan.sum_fpr / sum - 1.0).abs() < 1e-6, "{} and {sum}", plan.sum_fpr);
+                assert!((plan.bits / sizes().keys() / bits - 1.0).abs() < 1e-6, "{} and {bits}", plan.bits);
+            }
+            costs
+        };
+        let [(many, many_sum), (few, few_sum)] = costs([0.98, 0.02]);
+        assert!(many > few + 3.0 && many_sum < few_sum, "{many} and {few} bits per key");
+        assert!((many + few - 20.0).abs() < 1e-6, "{many} and {few} bits per key");
+        let [(bits, sum), alike] = costs([0.5, 0.5]);
+        assert_eq!(alike, (bits, sum));
+        assert!(0.98 * many_sum + 0.02 * few_sum < 0.5 * sum, "{many_sum}, {few_sum}, {sum}");
+    }
+
+    #[test]
     fn of_the_runs_in_level_0_small_ones_get_the_wider_filters() {
         let mut sizes = sizes(&[(1_700_000, 1), (8_300_000, 1)]);
         (0..3).for_each(|_| sizes.add(0, 250_000));
-        let plan = FilterPolicy::default().plan(&sizes).unwrap();
+        let plan = FilterPolicy::default().plan(sizes).unwrap();
         let runs = [(0, 250_000), (0, 1_700_000), (1, 0)];
         let bits = runs.map(|(level, keys)| cost_of(plan.choose(level, keys, FileId(1))).0);
         assert!(bits[0] > bits[1] && bits[1] > bits[2], "{bits:?}");
         let (average, sum) = cost_and_fpr(&plan, &sizes);
         assert!((average - 10.0).abs() < 1e-6, "{average}");
         let alike = self::sizes(&[(2_450_000, 4), (8_300_000, 1)]);
-        let (_, of_alike) = cost_and_fpr(&FilterPolicy::default().plan(&alike).unwrap(), &alike);
+        let (_, of_alike) = cost_and_fpr(&FilterPolicy::default().plan(alike).unwrap(), &alike);
         assert!(sum < 0.97 * of_alike, "Σ FPR {sum}, with one filter for all of level 0 {of_alike}");
     }
 
@@ -331,7 +359,7 @@ mod tests {
     fn a_plan_gives_its_fraction_of_segments_the_larger_filter() {
         let one = sizes(&[(1, 1)]);
         for bits in [3.1, 8.0, 9.5, 12.25] {
-            let plan = FilterPolicy::bits_per_key(bits).plan(&one).unwrap();
+            let plan = FilterPolicy::bits_per_key(bits).plan(one).unwrap();
             let total: f64 = (500..1500).map(|id| cost_of(plan.choose(0, 1, FileId(id))).0).sum();
             assert!((total / 1000.0 - bits).abs() < 0.05, "{bits}: {total}");
         }
@@ -344,13 +372,13 @@ mod tests {
         ) {
             let sizes = sizes(&levels);
             prop_assume!(levels.iter().any(|(keys, _)| *keys > 0));
-            let (average, sum) = cost_and_fpr(&FilterPolicy::bits_per_key(bits).plan(&sizes).unwrap(), &sizes);
+            let (average, sum) = cost_and_fpr(&FilterPolicy::bits_per_key(bits).plan(sizes).unwrap(), &sizes);
             prop_assert!((average - bits).abs() < 1e-6);
             // The dual: asking for that rate takes the same memory.
-            let (again, rate) = cost_and_fpr(&FilterPolicy::target_fpr(sum).plan(&sizes).unwrap(), &sizes);
+            let (again, rate) = cost_and_fpr(&FilterPolicy::target_fpr(sum).plan(sizes).unwrap(), &sizes);
             prop_assert!(rate <= sum * (1.0 + 1e-9) && (again - bits).abs() < 1e-6, "{again} {rate}");
             // Moving memory between levels never helps: no other plan has the same Σ FPR with less memory.
-            let (less, _) = cost_and_fpr(&FilterPolicy::target_fpr(sum * 1.01).plan(&sizes).unwrap(), &sizes);
+            let (less, _) = cost_and_fpr(&FilterPolicy::target_fpr(sum * 1.01).plan(sizes).unwrap(), &sizes);
             prop_assert!(less <= bits + 1e-6);
         }
     }

@@ -1,9 +1,10 @@
-//! The filters of all segments: those that share the store's policy have one plan, and each keyspace with a
-//! policy of its own has another, for its segments alone.
+//! The filters of all segments: those that share the store's policy have one plan for each [weight](Weight),
+//! made together, and each keyspace with a policy of its own has another, for its segments alone.
 
+use super::demand::Weight;
 use super::level_sizes::LevelSizes;
-use super::plan::FilterPlan;
-use crate::engine::keyspaces::registry::Keyspaces;
+use super::plan::{FilterPlan, Part};
+use super::survey::Survey;
 use crate::filter::{FilterSpec, PrefixSet};
 use crate::id::FileId;
 use crate::key::Space;
@@ -21,6 +22,15 @@ pub(crate) struct Coming {
     pub entries: u64,
 }
 
+/// What keyspaces ask of their filters.
+#[derive(Default)]
+pub(crate) struct Needs {
+    /// The policies of the keyspaces that have one of their own.
+    pub own: BTreeMap<Space, FilterPolicy>,
+    /// The weights of the others, if not 1.
+    pub weights: BTreeMap<Space, Weight>,
+}
+
 /// Chooses the filter of each segment.
 pub(crate) struct FilterPlans {
     choices: Choices,
@@ -34,26 +44,51 @@ pub(crate) struct FilterPlans {
 /// What decides which filters are chosen, as long as no segment comes or goes. Keeps no segment open.
 #[derive(Clone, PartialEq)]
 pub(crate) struct Choices {
-    /// For all segments but those of keyspaces in `own`; `None` without filters.
-    common: Option<FilterPlan>,
+    /// For all segments but those of keyspaces in `own`, by weight; empty without filters.
+    common: BTreeMap<Weight, FilterPlan>,
+    /// The weights of keyspaces, if not 1.
+    weights: BTreeMap<Space, Weight>,
     /// The policies of the keyspaces that have one.
     own: BTreeMap<Space, FilterPolicy>,
+}
+
+impl Choices {
+    /// The keyspace of a segment, if that has a policy of its own.
+    fn own_space(&self, meta: &SegmentMeta) -> Option<Space> {
+        let owner = if self.own.is_empty() { None } else { meta.owner() };
+        owner.filter(|owner| self.own.contains_key(owner))
+    }
+
+    /// Whether the segments of a keyspace are not planned together with most others.
+    fn is_apart(&self, space: Space) -> bool {
+        self.own.contains_key(&space) || self.weights.contains_key(&space)
+    }
+
+    /// The weight of the keyspace with a segment, if that has no policy of its own.
+    fn weight(&self, meta: &SegmentMeta) -> Weight {
+        if self.weights.is_empty() { Weight::default() } else { self.weight_of(meta.owner()) }
+    }
+
+    fn weight_of(&self, owner: Option<Space>) -> Weight {
+        owner.and_then(|owner| self.weights.get(&owner)).copied().unwrap_or_default()
+    }
 }
 
 impl FilterPlans {
     /// The plans for a live set without the segments in `leaving`, and with what is coming. `policy` is the
     /// store's; filters have the prefixes of `prefixes`.
     pub fn new<'a>(
-        keyspaces: &Keyspaces,
+        needs: Needs,
         live: &'a Arc<LiveSet>,
         policy: FilterPolicy,
         prefixes: PrefixSet,
         leaving: impl Iterator<Item = &'a LiveSegment> + Clone,
         coming: &[Coming],
     ) -> Self {
-        let own = if policy.is_on() { keyspaces.own_policies() } else { BTreeMap::new() };
+        let Needs { own, mut weights } = if policy.is_on() { needs } else { Needs::default() };
+        weights.retain(|space, _| !own.contains_key(space));
         let mut plans = FilterPlans {
-            choices: Choices { common: None, own },
+            choices: Choices { common: BTreeMap::new(), weights, own },
             live: Arc::clone(live),
             leaving: BTreeSet::new(),
             coming: BTreeMap::new(),
@@ -63,21 +98,32 @@ impl FilterPlans {
         for Coming { level, owner, entries } in coming {
             *runs.entry((*owner, *level)).or_default() += entries;
         }
-        let mut sizes = if plans.choices.own.is_empty() {
-            LevelSizes::of(live, leaving, &prefixes)
+        let choices = &plans.choices;
+        let mut sizes: BTreeMap<Weight, LevelSizes> = BTreeMap::new();
+        if choices.own.is_empty() && choices.weights.is_empty() {
+            sizes.insert(Weight::default(), LevelSizes::of(live, leaving, &prefixes));
         } else {
             plans.leaving = leaving.clone().map(|s| s.meta.id).collect();
-            let own = plans.choices.own.keys().flat_map(|space| segments_of(live, *space));
-            let others = leaving.filter(|s| plans.own_space(&s.meta).is_none());
-            LevelSizes::of(live, others.chain(own), &prefixes)
-        };
-        for ((owner, level), entries) in runs {
-            match owner.filter(|owner| plans.choices.own.contains_key(owner)) {
-                Some(owner) => _ = plans.coming.insert((owner, level), entries),
-                None => sizes.add_entries(level, entries),
+            let apart = choices.own.keys().chain(choices.weights.keys());
+            let without = leaving
+                .filter(|s| s.meta.owner().is_none_or(|owner| !choices.is_apart(owner)))
+                .chain(apart.flat_map(|space| segments_of(live, *space)));
+            let common = LevelSizes::of(live, without, &prefixes);
+            let empty = LevelSizes { prefixes_per_key: common.prefixes_per_key, ..LevelSizes::default() };
+            sizes.insert(Weight::default(), common);
+            for (space, weight) in &choices.weights {
+                let stays = |s: &&LiveSegment| !plans.leaving.contains(&s.meta.id);
+                let of = sizes.entry(*weight).or_insert(empty);
+                of.add_segments(segments_of(live, *space).filter(stays), &prefixes);
             }
         }
-        plans.choices.common = policy.plan(&sizes);
+        for ((owner, level), entries) in runs {
+            match owner.filter(|owner| choices.own.contains_key(owner)) {
+                Some(owner) => _ = plans.coming.insert((owner, level), entries),
+                None => sizes.entry(choices.weight_of(owner)).or_default().add_entries(level, entries),
+            }
+        }
+        plans.choices.common = common_plans(policy, sizes);
         plans
     }
 
@@ -88,7 +134,7 @@ impl FilterPlans {
 
     /// Whether any segment gets a filter.
     pub fn are_on(&self) -> bool {
-        self.choices.common.is_some()
+        !self.choices.common.is_empty()
     }
 
     /// The filter of a segment; `None` if it gets none.
@@ -101,25 +147,23 @@ impl FilterPlans {
         self.with_plan(&segment.meta, |plan| plan.suits(segment)).unwrap_or(true)
     }
 
-    /// Segments whose filters should be replaced: see [`FilterPlan::worst`]. Those of keyspaces with policies
-    /// of their own keep the filters that they were given.
+    /// Segments whose filters should be replaced: see [`Survey::worst`]. Those of keyspaces with policies of
+    /// their own keep the filters that they were given.
     pub fn worst(&self, may_change: impl Fn(&LiveSegment) -> bool) -> Vec<Arc<SegmentMeta>> {
-        let plan = self.choices.common.as_ref();
-        let is_common = |s: &LiveSegment| self.own_space(&s.meta).is_none();
-        plan.map_or_else(Vec::new, |plan| plan.worst(&self.live, is_common, may_change))
+        let (choices, mut survey) = (&self.choices, Survey::default());
+        for (weight, plan) in &choices.common {
+            let is_planned =
+                |s: &LiveSegment| choices.own_space(&s.meta).is_none() && choices.weight(&s.meta) == *weight;
+            survey.add(plan, &self.live, is_planned, &may_change);
+        }
+        survey.worst()
     }
 
     fn with_plan<T>(&self, meta: &SegmentMeta, with: impl FnOnce(&FilterPlan) -> T) -> Option<T> {
-        match self.own_space(meta) {
+        match self.choices.own_space(meta) {
             Some(space) => self.own_plan(space, meta).as_ref().map(with),
-            None => self.choices.common.as_ref().map(with),
+            None => self.choices.common.get(&self.choices.weight(meta)).map(with),
         }
-    }
-
-    /// The keyspace of a segment, if that has a policy of its own.
-    fn own_space(&self, meta: &SegmentMeta) -> Option<Space> {
-        let owner = if self.choices.own.is_empty() { None } else { meta.owner() };
-        owner.filter(|owner| self.choices.own.contains_key(owner))
     }
 
     /// The plan of a keyspace with a policy of its own, for one of its segments. If that is new, it has at
@@ -127,7 +171,8 @@ impl FilterPlans {
     fn own_plan(&self, space: Space, meta: &SegmentMeta) -> Option<FilterPlan> {
         let stays = |s: &&LiveSegment| !self.leaving.contains(&s.meta.id);
         let segments = segments_of(&self.live, space).filter(stays);
-        let mut sizes = LevelSizes::of_segments(segments, &self.prefixes);
+        let mut sizes = LevelSizes::default();
+        sizes.add_segments(segments, &self.prefixes);
         let coming = self.coming.range((space, 0)..=(space, u8::MAX));
         let mut coming: BTreeMap<u8, u64> = coming.map(|((_, level), entries)| (*level, *entries)).collect();
         if let Some(level) = meta.place.level().filter(|_| self.live.now(meta).is_none()) {
@@ -135,8 +180,22 @@ impl FilterPlans {
             *entries = meta.entries.max(*entries);
         }
         coming.into_iter().for_each(|(level, entries)| sizes.add_entries(level, entries));
-        self.choices.own.get(&space)?.plan(&sizes)
+        self.choices.own.get(&space)?.plan(sizes)
     }
+}
+
+/// The plans for keyspaces of each weight: a bit is worth as much as missing keys are looked up there.
+fn common_plans(policy: FilterPolicy, sizes: BTreeMap<Weight, LevelSizes>) -> BTreeMap<Weight, FilterPlan> {
+    let demand = |weight: &Weight, sizes: &LevelSizes| weight.factor() * sizes.keys();
+    let all: f64 = sizes.iter().map(|(weight, sizes)| demand(weight, sizes)).sum();
+    let (weights, parts): (Vec<Weight>, Vec<Part>) = sizes
+        .into_iter()
+        .map(|(weight, sizes)| {
+            let share = if all > 0.0 { demand(&weight, &sizes) / all } else { 1.0 };
+            (weight, Part { sizes, share })
+        })
+        .unzip();
+    weights.into_iter().zip(policy.plan_parts(&parts)).collect()
 }
 
 /// The segments of a keyspace, without those that it shares.

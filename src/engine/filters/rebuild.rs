@@ -124,7 +124,8 @@ impl FilterKeeper {
     fn plans_for(&self, policy: FilterPolicy) -> FilterPlans {
         let storage = &self.shared.storage;
         let live = self.shared.live();
-        FilterPlans::new(&storage.keyspaces, &live, policy, storage.prefix_set(), std::iter::empty(), &[])
+        let needs = storage.filter_needs(&live);
+        FilterPlans::new(needs, &live, policy, storage.prefix_set(), std::iter::empty(), &[])
     }
 
     /// Removes the filter of a segment that shall have none.

@@ -41,7 +41,7 @@ impl Retunes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::engine::keyspaces::registry::Keyspaces;
+    use crate::engine::filters::plans::Needs;
     use crate::filter::PrefixSet;
     use crate::manifest::{Place, Quarantine};
     use crate::support::fast_dir;
@@ -64,8 +64,8 @@ mod tests {
         let segments = live.segments().count();
         assert!(segments > 100, "{segments}");
         let plan = |bits| {
-            let (keyspaces, policy) = (Keyspaces::new(0), FilterPolicy::bits_per_key(bits));
-            FilterPlans::new(&keyspaces, &live, policy, PrefixSet::default(), std::iter::empty(), &[])
+            let (needs, policy) = (Needs::default(), FilterPolicy::bits_per_key(bits));
+            FilterPlans::new(needs, &live, policy, PrefixSet::default(), std::iter::empty(), &[])
         };
         let (as_built, wider) = (plan(8.0), plan(16.0));
         let mut retunes = Retunes::default();

@@ -77,8 +77,11 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
         fs.sync_dir(path)?;
         create(&fs, path, options.key_hash)?;
     }
-    let engine =
-        if options.read_only { open_read_only(path, options)? } else { open_writable(path, options)? };
+    let engine = if options.read_only {
+        open_read_only(path, options)?
+    } else {
+        open_writable(path, options, OldFiles::Remove)?
+    };
     load(&engine.shared);
     engine.filters.report_missing();
     let mut store = OpenStore::new(engine, Some(lock_file));
@@ -122,8 +125,16 @@ fn create(fs: &Arc<dyn Fs>, path: &Path, key_hash: KeyHash) -> Result<()> {
     Manifest::create(Arc::clone(fs), path, &ManifestState::new(header)).map(|_| ())
 }
 
+/// What an opening does with the files that the store no longer needs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum OldFiles {
+    Remove,
+    /// A repair may have damaged files among them. The next opening removes them.
+    Keep,
+}
+
 /// The store as a writer has it, without background threads. The caller has locked it.
-pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine> {
+pub(crate) fn open_writable(path: &Path, mut options: Options, old_files: OldFiles) -> Result<Engine> {
     let files = open_files(path, &mut options);
     let names = options.fs.list(path)?;
     let (manifest, state) = Manifest::open(Arc::clone(&options.fs), path)?;
@@ -137,7 +148,10 @@ pub(crate) fn open_writable(path: &Path, mut options: Options) -> Result<Engine>
     let live = Arc::new(recovery.open_segments(&state)?);
     let replayed = recovery.replay_logs(&state, &live)?;
     let is_settled = recovery.is_settled(&state, &live, &replayed);
-    let logs = recovery.inherit(&state, &live, replayed);
+    let mut logs = recovery.inherit(&state, &live, replayed);
+    if old_files == OldFiles::Keep {
+        logs.obsolete.clear();
+    }
     let view =
         View::new(Arc::clone(&logs.memtable), live, false, storage.filter_use(), storage.prefixes.clone());
     // The segments that the replay has built are published later.

@@ -1,9 +1,12 @@
 //! Counts of the filters' answers, by level.
 
 use crate::filter::Verdict;
+use crate::key::Space;
 use crate::live::LevelCounts;
 use crate::manifest::LEVELS;
 use crate::shards::{OwnShard, Shards};
+use crate::sync::{Mutex, lock};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -22,6 +25,8 @@ pub(crate) struct FilterCounts {
     maybes: [AtomicU64; COUNTED],
     /// How many "maybe"s were wrong: the segment did not have the key.
     false_positives: [AtomicU64; COUNTED],
+    /// The wrong "maybe"s of keyspaces other than the default one, since they were last taken.
+    of_keyspaces: Mutex<BTreeMap<Space, u64>>,
     /// The latest probes that returned "absent", as [`LevelCounts`].
     denials: AtomicU64,
 }
@@ -50,9 +55,12 @@ impl FilterCounters<'_> {
         }
     }
 
-    /// Counts that the last "maybe" was wrong.
-    pub fn false_positive(self, level: usize) {
+    /// Counts that the last "maybe" was wrong, for this stored key.
+    pub fn false_positive(self, level: usize, key: &[u8]) {
         self.count(&self.counts.false_positives, level, 1);
+        if let Some(space) = Space::of(key).filter(|space| *space != Space::DEFAULT) {
+            *lock(&self.counts.of_keyspaces).entry(space).or_default() += 1;
+        }
     }
 
     /// Counts probes that returned "absent": at most [`LevelCounts::MAX`] in each level.
@@ -89,6 +97,14 @@ pub(crate) struct FilterSums {
     pub probes: [u64; COUNTED],
     pub maybes: [u64; COUNTED],
     pub false_positives: [u64; COUNTED],
+}
+
+/// Adds the wrong "maybe"s of keyspaces other than the default one, since they were last taken, to `sums`.
+pub(crate) fn take_false_positives(counts: &Shards<Arc<FilterCounts>>, sums: &mut BTreeMap<Space, u64>) {
+    for shard in counts.iter() {
+        let taken = std::mem::take(&mut *lock(&shard.of_keyspaces));
+        taken.into_iter().for_each(|(space, n)| *sums.entry(space).or_default() += n);
+    }
 }
 
 impl FilterSums {

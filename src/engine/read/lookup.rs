@@ -202,7 +202,7 @@ impl Lookup<'_> {
         }
         let entry = segment.file.get(self.key.key, self.key.hash)?;
         if entry.is_none() && verdict == Some(Verdict::Maybe) {
-            self.counters.false_positive(level);
+            self.counters.false_positive(level, self.key.key);
         }
         Ok(entry)
     }

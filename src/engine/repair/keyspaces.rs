@@ -1,7 +1,7 @@
 //! The names of keyspaces, if their rows are lost.
 
 use super::workspace::Repair;
-use crate::engine::open::open_writable;
+use crate::engine::open::{OldFiles, open_writable};
 use crate::error::Result;
 use crate::key::Space;
 use crate::manifest::ManifestState;
@@ -26,7 +26,7 @@ impl Repair<'_> {
             self.keyspace_names.extend(named.map(|of| (of.number, of.name)));
         }
         let options = Options { fs: Arc::clone(&self.fs), ..Options::new() };
-        let restored = open_writable(self.path, options)
+        let restored = open_writable(self.path, options, OldFiles::Keep)
             .and_then(|engine| engine.restore_keyspace_names(&self.keyspace_names, is_sound));
         match restored {
             Ok(names) => self.report.keyspaces_named = names,

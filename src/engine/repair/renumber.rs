@@ -7,7 +7,7 @@
 //!
 //! A crash before step 3 leaves a store with high numbers. The next repair starts again.
 
-use crate::engine::open::open_writable;
+use crate::engine::open::{OldFiles, open_writable};
 use crate::error::Result;
 use crate::fs::Fs;
 use crate::key::{MAX_SEQ, Seq};
@@ -21,7 +21,7 @@ pub(super) const NEXT_SEQ_KEPT_MAX: Seq = MAX_SEQ / 2;
 
 /// Renumbers the rows of an intact store, and returns its state. The caller has locked it.
 pub(super) fn renumber(fs: Arc<dyn Fs>, path: &Path) -> Result<ManifestState> {
-    let engine = open_writable(path, Options { fs, ..Options::new() })?;
+    let engine = open_writable(path, Options { fs, ..Options::new() }, OldFiles::Keep)?;
     engine.writer.flush_all()?;
     engine.compactor.merge_renumbered()?;
     engine.publisher.restart_numbers()

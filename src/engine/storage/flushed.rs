@@ -39,7 +39,8 @@ pub(crate) fn build_level0(
         None => keyspaces_of(storage, table),
     };
     let prefixes = storage.prefix_set();
-    let plans = FilterPlans::new(&storage.keyspaces, live, policy, prefixes, std::iter::empty(), &coming);
+    let plans =
+        FilterPlans::new(storage.filter_needs(live), live, policy, prefixes, std::iter::empty(), &coming);
     let ranges = table.ranges().all();
     let mut built = UnpublishedSegments::new(storage);
     let mut output = SegmentOutput::new(storage, 0, plans, large, ranges.clone(), &mut built.segments);

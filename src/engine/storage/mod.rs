@@ -5,6 +5,8 @@ pub(crate) mod names;
 pub(crate) mod output_segments;
 pub(crate) mod segment_builder;
 
+use crate::engine::filters::demand::Demand;
+use crate::engine::filters::plans::Needs;
 use crate::engine::keyspaces::registry::Keyspaces;
 use crate::engine::metrics::Metrics;
 use crate::engine::read::filters::FilterUse;
@@ -14,12 +16,13 @@ use crate::filter::{FilterSpec, Isa, PrefixSet};
 use crate::fs::{Fs, Process, StoreFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
 use crate::key::Space;
+use crate::live::LiveSet;
 use crate::manifest::SegmentMeta;
 use crate::options::Options;
 use crate::segment::{OpenFiles, StoreIdentity};
 use crate::sidecar::{self, Binding, Expect, LiveSidecar, Maps, Members, Residency, Sidecar};
-use crate::sync::Condvar;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::sync::{Condvar, Mutex, lock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -43,6 +46,8 @@ pub(crate) struct Storage {
     pub prefixes: Option<Arc<Prefixes>>,
     /// The keyspaces in memory.
     pub keyspaces: Arc<Keyspaces>,
+    /// Where missing keys are looked up.
+    demand: Mutex<Demand>,
     next_id: AtomicU64,
     /// The lowest file number that this open may have written.
     pub first_own_id: FileId,
@@ -87,6 +92,7 @@ impl Storage {
             metrics,
             prefixes,
             keyspaces,
+            demand: Mutex::default(),
             next_id,
             first_own_id,
         }
@@ -110,6 +116,17 @@ impl Storage {
     #[inline]
     pub fn filters_on(&self) -> bool {
         self.options.filter_policy.is_on()
+    }
+
+    /// What keyspaces ask of their filters, now.
+    pub fn filter_needs(&self, live: &LiveSet) -> Needs {
+        if !self.keyspaces.have_heads() {
+            return Needs::default();
+        }
+        let own = self.keyspaces.own_policies();
+        let mut demand = lock(&self.demand);
+        let weights = demand.weights(&self.metrics, live, |space| own.contains_key(&space)).clone();
+        Needs { own, weights }
     }
 
     /// How lookups use filters. A thread that stops reading keeps at most a fraction of the allowed maps.

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// for faults at this interval.
 const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 
+/// Reads wake no thread. The threads of a store with keyspaces look at this interval where keys are missing.
+const LOOK_AT_MISSES_EVERY: Duration = Duration::from_secs(10);
+
 impl Engine {
     /// Waits for a task; `None` once the store is closing.
     pub(super) fn next_task(&self) -> Option<BackgroundTask> {
@@ -126,6 +129,8 @@ impl Engine {
         let may_compact = control.compactions.running.is_empty() && !self.shared.storage.options.read_only;
         let idle = (pauses.is_empty() && may_compact && !until_idle.is_zero()).then_some(until_idle);
         let tombstones = control.until_tombstone_flush(now);
+        let counts_misses = self.shared.storage.filters_on() && self.shared.storage.keyspaces.have_heads();
+        let idle = idle.or_else(|| (may_compact && counts_misses).then_some(LOOK_AT_MISSES_EVERY));
         checks.into_iter().flatten().chain(pauses).chain(idle).chain(tombstones).chain(leftovers).min()
     }
 
