@@ -11,6 +11,7 @@ mod contents;
 mod damage;
 mod faults;
 mod follow;
+mod generations;
 mod harness;
 #[cfg(any(test, sidebloom_schedules))]
 mod history;

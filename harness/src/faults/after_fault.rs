@@ -2,10 +2,10 @@
 
 use super::history::{Model, assert_same};
 use super::judge::Call;
-use super::neighbour;
 use super::trial::{Copied, Crashed, Trial};
 use super::workload::options;
 use crate::contents::{part_of, rows};
+use crate::generations;
 use crate::support::{Contents, Crash, OpKind, Rng, STORE, SimFs};
 use sidebloom::{Db, Durability, Error, FilterPolicy, Stats};
 use std::path::Path;
@@ -19,7 +19,8 @@ pub fn check_live(trial: &mut Trial<'_>, db: &Db) {
     let must = trial.must_be_poisoned();
     assert!(is_poisoned || !must, "{what}: a failed write was not noticed: {:?}", shared.strikes());
     check_contents(db, &shared.model().live(), &format!("{what}: live"));
-    let found = neighbour::find(db).unwrap_or_else(|error| panic!("{what}: the disk is sound, but: {error}"));
+    let found =
+        generations::find(db).unwrap_or_else(|error| panic!("{what}: the disk is sound, but: {error}"));
     trial.neighbour.check(found, &format!("{what}: live"));
     check_verified(db, &format!("{what}: live"));
     if is_poisoned {
@@ -148,7 +149,7 @@ fn check_crashed(crashed: Crashed, rng: &mut Rng, what: &str) {
     let db = options(seed, &fs).open(STORE).unwrap_or_else(|error| panic!("{what}: {error}"));
     let found = rows(db.iter(), rng.percent(50)).unwrap_or_else(|error| panic!("{what}: {error}"));
     Model::settle(&mut model, &found, &least, &what);
-    neighbour.check(neighbour::find(&db).unwrap_or_else(|error| panic!("{what}: {error}")), &what);
+    neighbour.check(generations::find(&db).unwrap_or_else(|error| panic!("{what}: {error}")), &what);
     check_verified(&db, &what);
     drop(db);
     // A checkpoint is durable, its names included.
@@ -167,7 +168,7 @@ fn check_copy(fs: &SimFs, copied: &Copied, seed: u64, what: &str) {
     let of_second = |key: &[u8]| key.first() == Some(&b'b');
     let certain = |all: &Contents| part_of(all, |key| !of_second(key));
     assert_same(&certain(&found), &certain(contents), &what);
-    neighbour.check(neighbour::find(&copy).unwrap_or_else(|error| panic!("{what}: {error}")), &what);
+    neighbour.check(generations::find(&copy).unwrap_or_else(|error| panic!("{what}: {error}")), &what);
     check_verified(&copy, &what);
 }
 

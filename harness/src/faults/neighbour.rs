@@ -2,15 +2,9 @@
 
 use super::judge::Call;
 use super::shared::Shared;
-use sidebloom::{Batch, Db, Durability, Error, KeyspaceOptions, Result};
+use crate::generations::{self, NAME, State};
+use sidebloom::{Db, Durability, Error, KeyspaceOptions};
 use std::collections::BTreeSet;
-
-const NAME: &str = "neighbour";
-/// The rows of a generation, written as one batch.
-const ROWS: u64 = 30;
-
-/// Not there, or there with the rows of a generation; generation 0 has none.
-type State = Option<u64>;
 
 /// What is known of the keyspace.
 #[derive(Debug, Clone)]
@@ -43,10 +37,7 @@ impl Neighbour {
             return;
         };
         self.possible.insert(Some(self.generation));
-        let mut batch = Batch::new();
-        let value = self.generation.to_be_bytes();
-        (0..ROWS).for_each(|n| batch.keyspace(&keyspace).put(n.to_be_bytes(), value));
-        match db.write_with(batch, Durability::Sync) {
+        match db.write_with(generations::rows(&keyspace, self.generation), Durability::Sync) {
             Ok(()) => self.possible = BTreeSet::from([Some(self.generation)]),
             Err(error) => shared.explain(Call::Write, &error),
         }
@@ -79,23 +70,4 @@ impl Neighbour {
         self.check(found, what);
         self.possible = BTreeSet::from([found]);
     }
-}
-
-/// What a store has of the keyspace.
-pub fn find(db: &Db) -> Result<State> {
-    let keyspace = match db.keyspace(NAME) {
-        Err(Error::UnknownKeyspace { .. }) => return Ok(None),
-        found => found?,
-    };
-    let (mut rows, mut generations) = (0, BTreeSet::new());
-    for row in keyspace.iter() {
-        let (key, value) = row?;
-        assert_eq!(*key, u64::to_be_bytes(rows), "the keyspace has a row that it never had");
-        generations.insert(u64::from_be_bytes((*value).try_into().unwrap()));
-        rows += 1;
-    }
-    let generation = generations.pop_first().unwrap_or(0);
-    assert!(generations.is_empty(), "the keyspace has rows of {generation} and of {generations:?}");
-    assert!(rows == if generation == 0 { 0 } else { ROWS }, "{rows} rows of generation {generation}");
-    Ok(Some(generation))
 }

@@ -3,10 +3,10 @@
 use super::after_fault::check_live;
 use super::history::assert_same;
 use super::judge::Call;
-use super::neighbour;
 use super::trial::{Copied, Trial};
 use super::workload::{Session, Step, options};
 use crate::contents::rows;
+use crate::generations;
 use crate::support::{Contents, Rng, STORE};
 use sidebloom::{Db, Durability, Error, FilterPolicy, Snapshot};
 use std::sync::Arc;
@@ -187,7 +187,7 @@ impl Trial<'_> {
         } else {
             return;
         }
-        if let Some(found) = self.shared.read(neighbour::find(&db)) {
+        if let Some(found) = self.shared.read(generations::find(&db)) {
             self.neighbour.settle(found, &format!("{}: read-only", self.shared.what));
         }
         self.shared.check_gets(&db, 0, &mut self.rng);

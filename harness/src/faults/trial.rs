@@ -2,11 +2,12 @@
 
 use super::history::Model;
 use super::judge::{Call, poisons};
-use super::neighbour::{self, Neighbour};
+use super::neighbour::Neighbour;
 use super::plan::is_lasting_shortage;
 use super::shared::Shared;
 use super::workload::Workload;
 use crate::contents::rows;
+use crate::generations;
 use crate::support::{Contents, Crash, Fault, Rng, STORE, SimFs};
 use sidebloom::fs::Fs;
 use sidebloom::{Db, Options, Result};
@@ -144,7 +145,7 @@ impl<'a> Trial<'a> {
     pub fn settle(&mut self, db: &Db, when: &str) {
         let backwards = self.rng.percent(50);
         let found = self.read_despite_faults(|| rows(db.iter(), backwards));
-        let neighbour = self.read_despite_faults(|| neighbour::find(db));
+        let neighbour = self.read_despite_faults(|| generations::find(db));
         let what = format!("{}: {when}", self.shared.what);
         self.neighbour.settle(neighbour, &what);
         let mut model = self.shared.model();

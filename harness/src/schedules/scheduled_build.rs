@@ -1,9 +1,11 @@
 //! The harness, in a build whose engine runs under the scheduler.
 
+use super::keyspaces::come_and_go;
 use super::model::{KEYS, Writer, key};
 use super::snapshots;
 use super::threads::{Shared, fill_gaps, follow, hold, operate, press, read, transact, write};
 use super::transactions::Histories;
+use crate::generations;
 use crate::harness::{Args, Counts, Harness};
 use crate::history::Outcome;
 use crate::support::{Contents, Crash, Errno, Fault, OpKind, Rng, STORE, SimFs, contents, tiny_on};
@@ -175,6 +177,10 @@ fn schedule(seed: u64, schedule: u64, disk: &SimFs, base: &Contents) -> [u64; 4]
         let (shared, db, rng) = (Arc::clone(&shared), db.clone(), Rng::new(rng.next()));
         threads.push(shuttle::thread::spawn(move || fill_gaps(&shared, &db, rng)));
     }
+    if !has_gaps(seed) && seed % 2 == 1 {
+        let (shared, db, rng) = (Arc::clone(&shared), db.clone(), Rng::new(!seed ^ schedule));
+        threads.push(shuttle::thread::spawn(move || come_and_go(&shared, &db, rng)));
+    }
     let (beside, closing) = (Arc::clone(&shared), db.clone());
     let rng_of_reader = Rng::new(rng.next());
     threads.push(shuttle::thread::spawn(move || read(&beside, &closing, rng_of_reader)));
@@ -270,6 +276,7 @@ fn check_closed(
     let db = options.clone().open(STORE).unwrap_or_else(|error| panic!("{what}: {error}"));
     let found = contents(&db);
     shared.check(&found, least, what);
+    _ = generations::find(&db).unwrap();
     let report = db.verify().unwrap();
     assert!(report.is_ok() || may_be_damaged, "{what}: {report:?}");
     for n in 0..KEYS {
