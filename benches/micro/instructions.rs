@@ -12,21 +12,27 @@
 
 #![expect(clippy::expect_used, reason = "a benchmark: a failure ends it")]
 
+mod store_calls;
+
 use serde_json::{Map, Value, json};
-use sidebloom::filter::Verdict;
-use sidebloom::{Batch, Compression, Db, Options, Result};
+use sidebloom::{Batch, Compression, Db, Keyspace, KeyspaceOptions, Options, Result};
 use std::collections::BTreeMap;
-use std::hint::black_box;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::slice::Chunks;
+use store_calls::{
+    VALUE, count_rows, first, get, insert_new, insert_new_many, may_contain, may_contain_many, multi_get,
+    put, range, scan, skip, write,
+};
 
 /// Keys in the deepest run, several segments of [`SEGMENT_BYTES`].
 const KEYS: u64 = 300_000;
 /// Keys in each run above it.
 const UPPER_KEYS: u64 = 10_000;
+/// Keyspaces besides that of the keys, and the rows of each.
+const OTHERS: u64 = 100;
+const OTHERS_KEYS: u64 = 2000;
 const SEGMENT_BYTES: u64 = 4 << 20;
-const VALUE: [u8; 100] = [7; 100];
 /// Keys of a store that was just written, each with an old version in the deepest run.
 const WRITTEN_KEYS: u64 = 32_000;
 /// Its four upper runs and its memtable each have a newer version of every fifth key. Four rows to a block.
@@ -37,8 +43,6 @@ const CALLS: usize = 20_000;
 /// calls, the counts vary by 2 %.
 const MISSING_CALLS: usize = 100_000;
 const MULTI: usize = 64;
-const ROWS: usize = 100;
-const SKIP: usize = 5000;
 /// How much a count may rise before the comparison fails.
 const TOLERANCE: f64 = 1.05;
 
@@ -61,6 +65,8 @@ enum Store {
     Memtable,
     /// Two runs whose values are coded one by one, so that blocks are read in place. The others have LZ4.
     InPlace,
+    /// Two runs, and [`OTHERS`] other keyspaces, each with a run in level 0.
+    Others,
     /// Five runs and a memtable, with two versions of each key.
     Written,
 }
@@ -69,68 +75,6 @@ enum Store {
 enum Keys {
     Missing,
     Present,
-}
-
-fn get(db: &Db, keys: &[Vec<u8>]) {
-    black_box(keys.iter().filter(|key| db.get(key).expect("an answer").is_some()).count());
-}
-
-fn may_contain(db: &Db, keys: &[Vec<u8>]) {
-    black_box(keys.iter().filter(|key| db.may_contain(key) == Verdict::Maybe).count());
-}
-
-fn multi_get(db: &Db, keys: &[Vec<u8>]) {
-    drop(black_box(db.multi_get(keys).expect("answers")));
-}
-
-fn may_contain_many(db: &Db, keys: &[Vec<u8>]) {
-    drop(black_box(db.may_contain_many(keys)));
-}
-
-fn range(db: &Db, keys: &[Vec<u8>]) {
-    for key in keys {
-        let rows = db.range(key.as_slice()..).take(ROWS);
-        black_box(rows.map(|row| row.expect("a row").1.len()).sum::<usize>());
-    }
-}
-
-fn scan(db: &Db, _: &[Vec<u8>]) {
-    black_box(db.iter().map(|row| row.expect("a row").1.len()).sum::<usize>());
-}
-
-fn first(db: &Db, calls: &[Vec<u8>]) {
-    calls.iter().for_each(|_| read_first(db, 0));
-}
-
-fn skip(db: &Db, calls: &[Vec<u8>]) {
-    calls.iter().for_each(|_| read_first(db, SKIP));
-}
-
-fn read_first(db: &Db, skipped: usize) {
-    black_box(db.iter().skip(skipped).take(ROWS).map(|row| row.expect("a row").1.len()).sum::<usize>());
-}
-
-fn count_rows(db: &Db, _: &[Vec<u8>]) {
-    black_box(db.iter().count().expect("a count"));
-}
-
-fn put(db: &Db, keys: &[Vec<u8>]) {
-    keys.iter().for_each(|key| db.put(key, VALUE).expect("a write"));
-}
-
-fn write(db: &Db, keys: &[Vec<u8>]) {
-    let mut batch = Batch::new();
-    keys.iter().for_each(|key| batch.put(key, VALUE));
-    db.write(batch).expect("a write");
-}
-
-fn insert_new(db: &Db, keys: &[Vec<u8>]) {
-    keys.iter().for_each(|key| _ = black_box(db.insert_new(key, VALUE).expect("a write")));
-}
-
-fn insert_new_many(db: &Db, keys: &[Vec<u8>]) {
-    let rows: Vec<_> = keys.iter().map(|key| (key, VALUE)).collect();
-    drop(black_box(db.insert_new_many(&rows).expect("a write")));
 }
 
 fn operations() -> Vec<Operation> {
@@ -149,17 +93,19 @@ fn operations() -> Vec<Operation> {
         keys: Keys::Present,
     };
     use Keys::{Missing, Present};
-    use Store::{InPlace, Memtable, Runs};
+    use Store::{InPlace, Memtable, Others, Runs};
     vec![
         missing("get, missing, 1 run", Runs(1)),
         missing("get, missing, 2 runs", Runs(2)),
         missing("get, missing, 3 runs", Runs(3)),
         missing("get, missing, 4 runs", Runs(4)),
         missing("get, missing, 2 runs and a memtable", Memtable),
+        missing("get, missing, 2 runs and 100 keyspaces", Others),
         one("may_contain, missing, 2 runs", Runs(2), may_contain, Missing),
         many("multi_get of 64, each missing key", MULTI, multi_get, Missing),
         many("may_contain_many of 64, each missing key", MULTI, may_contain_many, Missing),
         one("get, found, 2 runs", Runs(2), get, Present),
+        one("get, found, 2 runs and 100 keyspaces", Others, get, Present),
         one("get, found, 2 runs in place", InPlace, get, Present),
         many("multi_get of 64, each found key", MULTI, multi_get, Present),
         Operation { calls: 100, ..one("range of 100 rows, 2 runs", Runs(2), range, Present) },
@@ -266,6 +212,7 @@ fn count_all(part: &str) -> BTreeMap<&'static str, f64> {
             Store::Runs(runs) => format!("{runs}"),
             Store::Memtable => "memtable".to_owned(),
             Store::InPlace => "in-place".to_owned(),
+            Store::Others => "others".to_owned(),
             Store::Written => operation.name.to_owned(), // Each closing flushes its memtable.
         });
         if !store.exists() {
@@ -284,7 +231,7 @@ fn load(store: Store, dir: &Path) -> Result<()> {
     let db = options().compression(coded.unwrap_or(Compression::Lz4)).open(dir)?;
     let runs = match store {
         Store::Runs(runs) => runs,
-        Store::Memtable | Store::InPlace => 2,
+        Store::Memtable | Store::InPlace | Store::Others => 2,
         Store::Written => 5,
     };
     if store == Store::Written {
@@ -303,18 +250,16 @@ fn load(store: Store, dir: &Path) -> Result<()> {
             db.flush()?;
         }
     }
+    let others = if store == Store::Others { OTHERS } else { 0 };
+    for other in 0..others {
+        let other = db.create_keyspace(&format!("{other}"), KeyspaceOptions::new())?;
+        fill(&other, 0..OTHERS_KEYS, &VALUE)?;
+    }
+    db.flush()?;
     db.wait_for_compaction()?;
-    let stats = db.stats();
-    let found: usize = stats
-        .levels
-        .iter()
-        .enumerate()
-        .map(|(n, level)| match n {
-            0 => level.segments,
-            _ => level.segments.min(1),
-        })
-        .sum();
-    assert_eq!(found as u64, runs, "sorted runs");
+    let levels = db.stats().levels;
+    assert_eq!(levels.iter().map(|level| level.runs as u64).sum::<u64>(), runs, "sorted runs");
+    assert!(levels.iter().map(|level| level.segments as u64).sum::<u64>() >= others);
     Ok(())
 }
 
@@ -327,15 +272,15 @@ fn updated(run: u64) -> impl Iterator<Item = u64> {
     (0..WRITTEN_KEYS).filter(move |index| index % 5 == run)
 }
 
-fn fill(db: &Db, keys: impl Iterator<Item = u64>, value: &[u8]) -> Result<()> {
+fn fill(keyspace: &Keyspace, keys: impl Iterator<Item = u64>, value: &[u8]) -> Result<()> {
     let mut batch = Batch::new();
     for index in keys {
-        batch.put(key(index, true), value);
+        batch.keyspace(keyspace).put(key(index, true), value);
         if batch.len() == 1000 {
-            db.write(std::mem::take(&mut batch))?;
+            keyspace.write(std::mem::take(&mut batch))?;
         }
     }
-    db.write(batch)
+    keyspace.write(batch)
 }
 
 /// Runs [`measure`] under callgrind and returns the instructions counted for the operation.
