@@ -15,7 +15,7 @@
 mod store_calls;
 
 use serde_json::{Map, Value, json};
-use sidebloom::{Batch, Compression, Db, Keyspace, KeyspaceOptions, Options, Result};
+use sidebloom::{Batch, Compression, Db, FilterPolicy, Keyspace, KeyspaceOptions, Options, Result};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -159,6 +159,7 @@ fn main() -> ExitCode {
             let store = match runs {
                 "written" => Store::Written,
                 "in-place" => Store::InPlace,
+                "others" => Store::Others,
                 runs => Store::Runs(runs.parse().expect("a number of runs")),
             };
             load(store, Path::new(dir)).expect("a store");
@@ -252,7 +253,9 @@ fn load(store: Store, dir: &Path) -> Result<()> {
     }
     let others = if store == Store::Others { OTHERS } else { 0 };
     for other in 0..others {
-        let other = db.create_keyspace(&format!("{other}"), KeyspaceOptions::new())?;
+        // With bits of their own, so that the counted gets ask the same filters as without them.
+        let own_bits = KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(10.0));
+        let other = db.create_keyspace(&format!("{other}"), own_bits)?;
         fill(&other, 0..OTHERS_KEYS, &VALUE)?;
     }
     db.flush()?;

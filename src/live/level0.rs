@@ -56,8 +56,8 @@ pub(super) fn keyspaces(level0: &Segments) -> Box<[Level0Keyspace]> {
     keyspaces.collect()
 }
 
-/// The segments of level 0 with their positions, newest first where they overlap, and otherwise by keyspace:
-/// lookups pass those of other keyspaces together.
+/// The segments of level 0 with their positions, newest first where they overlap, and otherwise by keyspace,
+/// so that those of a keyspace are in one group.
 pub(super) fn in_lookup_order(level0: &Segments) -> Vec<(usize, &LiveSegment)> {
     let mut all: Vec<(usize, &LiveSegment)> = level0.iter().enumerate().collect();
     let spans_keyspaces = |(_, segment): &(usize, &LiveSegment)| segment.meta.owner().is_none();

@@ -3,6 +3,7 @@
 mod level0;
 mod level_counts;
 mod ranged_runs;
+mod run_groups;
 mod runs;
 mod segment;
 mod segments;
@@ -11,6 +12,7 @@ mod set;
 pub use level_counts::LevelCounts;
 pub use level0::{Level0Keyspace, reaches_into};
 pub use ranged_runs::RangedRuns;
+pub use run_groups::RunGroups;
 pub use runs::{Fenced, GROUP_RUNS_MAX, Run, RunGroup, Sought};
 pub use segment::{LiveSegment, hull};
 pub use segments::{Level, Piece, Segments};

@@ -7,7 +7,7 @@
 use super::level_counts::LevelCounts;
 use super::segment::LiveSegment;
 use crate::filter::{ProbeHash, Probes};
-use crate::key::{common_prefix, prefix8};
+use crate::key::{HEADS_START, Space, common_prefix, prefix8};
 use crate::manifest::SegmentMeta;
 use crate::sidecar::{LiveSidecar, Sidecar};
 use std::sync::Arc;
@@ -104,6 +104,14 @@ impl RunGroup {
             }
             _ => groups.push(RunGroup { shared: SharedPrefix::new(shared), runs: vec![run] }),
         }
+    }
+
+    /// The one keyspace that its keys are in, if the prefix that they share tells it.
+    pub(super) fn keyspace(&self) -> Option<Space> {
+        let shared = &self.shared.bytes;
+        let tells =
+            if shared.starts_with(HEADS_START) { Space::head_bytes(shared) > 0 } else { !shared.is_empty() };
+        Space::of(shared).filter(|_| tells)
     }
 
     /// The runs, newest first.

@@ -19,6 +19,13 @@ fn segment(files: &Arc<OpenFiles>, id: u64, level: u8, smallest: &[u8], largest:
     LiveSegment { meta: Arc::new(SegmentMeta { place: Place::Level(level), summary }), file, sidecar: None }
 }
 
+/// A key of one of a few keyspaces, perhaps of the default one with a head of its own.
+fn stored_key() -> impl Strategy<Value = Vec<u8>> {
+    let space = prop_oneof![Just(Space::DEFAULT), (0u32..8).prop_map(Space::new)];
+    (space, vec(prop_oneof![Just(0u8), Just(1), Just(0xff)], 0..4))
+        .prop_map(|(space, key)| space.stored(&key))
+}
+
 proptest! {
     #[test]
     fn the_rest_of_a_key_is_what_follows_the_prefix(
@@ -86,6 +93,39 @@ proptest! {
                 }
             }
             prop_assert_eq!(found, linear);
+        }
+    }
+
+    #[test]
+    fn the_groups_of_a_keys_keyspace_are_all_that_can_have_it(
+        level0 in vec((stored_key(), stored_key(), any::<bool>()), 0..40),
+        deeper in (stored_key(), stored_key()),
+        sought in vec(stored_key(), 1..20),
+        from in 0usize..10,
+    ) {
+        let files = Arc::new(OpenFiles::new(Arc::new(SimFs::new()), Path::new("/"), 0, 8, false));
+        let segments = level0.iter().enumerate().map(|(i, (a, b, spans))| {
+            let head = &a[..Space::head_bytes(a)];
+            let b = if *spans { b.clone() } else { [head, &b[Space::head_bytes(b)..]].concat() };
+            segment(&files, i as u64, 0, a.min(&b), a.max(&b))
+        });
+        let (a, b) = &deeper;
+        let live = LiveSet::new(segments.chain([segment(&files, 100, 1, a.min(b), a.max(b))]));
+        let groups = live.run_groups();
+        let can_have = |key: &[u8]| Vec::from_iter((0..groups.len()).filter(|&i| groups[i].fence(key).is_some()));
+        for key in &sought {
+            let mut asked: Vec<usize> = groups.of(key, from).map(|(number, _)| number).collect();
+            prop_assert!(asked.is_sorted() && asked.iter().all(|&number| number >= from));
+            let of_others = |number: usize| groups[number].keyspace().is_some_and(|space| !space.contains(key));
+            prop_assert!(!asked.iter().any(|&number| of_others(number)), "{asked:?}");
+            asked.retain(|&number| groups[number].fence(key).is_some());
+            prop_assert_eq!(asked, Vec::from_iter(can_have(key).into_iter().filter(|&number| number >= from)));
+        }
+        for keys in [&sought[..], &sought[..1]] {
+            let asked: Vec<usize> =
+                groups.of_any(keys.iter().map(Vec::as_slice)).map(|(number, _)| number).collect();
+            prop_assert!(asked.is_sorted());
+            prop_assert!(keys.iter().flat_map(|key| can_have(key)).all(|number| asked.contains(&number)));
         }
     }
 

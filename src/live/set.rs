@@ -6,6 +6,7 @@
 
 use super::level0::{self, Level0Keyspace};
 use super::ranged_runs::RangedRuns;
+use super::run_groups::RunGroups;
 use super::runs::{Run, RunGroup};
 use super::segment::LiveSegment;
 use super::segments::{Level, Piece};
@@ -21,7 +22,7 @@ pub struct LiveSet {
     levels: [Level; LEVELS],
     level0: Box<[Level0Keyspace]>,
     /// All sorted runs, newest first where they overlap.
-    groups: Arc<[RunGroup]>,
+    groups: Arc<RunGroups>,
     quarantined: Box<[LiveSegment]>,
     ranged: RangedRuns,
     /// Computed on first use.
@@ -198,9 +199,9 @@ impl LiveSet {
         level0.segments().iter().any(within) || sorted.iter().any(first)
     }
 
-    /// All sorted runs: newest first where they overlap, and those of a keyspace together.
+    /// All sorted runs.
     #[inline]
-    pub fn run_groups(&self) -> &Arc<[RunGroup]> {
+    pub fn run_groups(&self) -> &Arc<RunGroups> {
         &self.groups
     }
 
@@ -221,7 +222,7 @@ impl LiveSet {
 }
 
 /// Each level-0 segment is a run, and so is each level below it that has segments.
-fn groups_of(levels: &[Level; LEVELS]) -> Arc<[RunGroup]> {
+fn groups_of(levels: &[Level; LEVELS]) -> Arc<RunGroups> {
     let mut groups = Vec::new();
     let [level0, sorted @ ..] = levels;
     for (number, segment) in level0::in_lookup_order(level0.segments()) {
@@ -235,5 +236,5 @@ fn groups_of(levels: &[Level; LEVELS]) -> Arc<[RunGroup]> {
             RunGroup::append_level(&mut groups, number, ends, pieces);
         }
     }
-    groups.into()
+    Arc::new(RunGroups::new(groups))
 }

@@ -5,9 +5,10 @@ use crate::filter::sizing;
 
 /// Which filters segments get, and whether filters are used at all.
 ///
-/// The policy of a store spans all keyspaces without [their own](crate::KeyspaceOptions::filter_policy). Those
-/// in which keys are missing more often than in others, relative to their entries, get more bits, and the
-/// others fewer, except with [`blocked_bloom`](Self::blocked_bloom).
+/// The policy of a store spans all keyspaces without
+/// [their own](crate::KeyspaceOptions::filter_policy). Those in which keys are missing more often than in
+/// others, relative to their entries, get more bits, and the others fewer, except with
+/// [`blocked_bloom`](Self::blocked_bloom).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct FilterPolicy {
     objective: Objective,

@@ -10,7 +10,7 @@ use super::prefixes::PrefixDenials;
 use super::route::{FirstSegment, HashedKey, QuickLook, Route, Routed, RunNumber};
 use crate::filter::{Isa, ProbeHash, ProbeLoop, Probes};
 use crate::fs::any_fault;
-use crate::live::{Fenced, LevelCounts, LiveSet, Run, RunGroup, Sought};
+use crate::live::{Fenced, LevelCounts, LiveSet, Run, RunGroup, RunGroups, Sought};
 use crate::memtable::{Memtable, MemtableFilter};
 use crate::sidecar::Sidecar;
 use std::iter;
@@ -38,7 +38,7 @@ pub(crate) struct Filters {
     active: Arc<MemtableFilter>,
     /// Of the full memtables, newest first.
     full: Box<[Arc<MemtableFilter>]>,
-    groups: Arc<[RunGroup]>,
+    groups: Arc<RunGroups>,
     any_quarantined: bool,
 }
 
@@ -110,12 +110,12 @@ impl Filters {
     }
 
     fn routed_in_segments(&self, key: &[u8], hash: u64, counters: FilterCounters<'_>) -> Routed {
-        for (number, group) in self.groups.iter().enumerate() {
+        for (number, group) in self.groups.of(key, 0) {
             let Some(fence) = group.fence(key) else { continue };
             let (left, denials) = self.used.isa.run(FirstProbes { group, fence }, hash);
             counters.denials(denials);
             if left > 0 {
-                return self.settle(key, hash, RunNumber::new(number, group.runs().len() - left), counters);
+                return self.settle_in((number, group), left, key, hash, counters);
             }
         }
         self.beyond_runs(key)
@@ -124,7 +124,7 @@ impl Filters {
     /// Looks only for what is the most frequent: that the first probes of a single group deny the key.
     #[inline(always)]
     pub fn quick_look(&self, key: &[u8], hash: u64, counters: FilterCounters<'_>) -> QuickLook {
-        let [group] = &*self.groups else { return QuickLook::UNTRIED };
+        let [group] = &**self.groups else { return QuickLook::UNTRIED };
         if !self.memtables_deny(hash) {
             return QuickLook::UNTRIED;
         }
@@ -148,9 +148,22 @@ impl Filters {
         hash: u64,
         counters: FilterCounters<'_>,
     ) -> Routed {
-        let ([group], Some(left)) = (&*self.groups, look.left()) else {
+        let ([group], Some(left)) = (&**self.groups, look.left()) else {
             return self.routed_otherwise(look, key, hash, counters);
         };
+        self.settle_in((0, group), left, key, hash, counters)
+    }
+
+    /// The route of a key that the first probes deny, but for the last `left` runs of a group.
+    #[inline(always)]
+    fn settle_in(
+        &self,
+        (number, group): (usize, &RunGroup),
+        left: usize,
+        key: &[u8],
+        hash: u64,
+        counters: FilterCounters<'_>,
+    ) -> Routed {
         let at = group.runs().len().saturating_sub(left);
         if let Some(run) = group.runs().get(at)
             && let Some(fence) = group.fence(key)
@@ -159,13 +172,13 @@ impl Filters {
             if fenced.denies_wholly(hash) {
                 counters.denials(run.count());
             } else if any_fault() {
-                return self.routed_despite_faults(key, Some(RunNumber::new(0, at)));
+                return self.routed_despite_faults(key, Some(RunNumber::new(number, at)));
             } else {
                 let first = FirstSegment::new(run.position_of(fenced, fence, key));
-                return Routed::runs(RunNumber::new(0, at), first);
+                return Routed::runs(RunNumber::new(number, at), first);
             }
         }
-        self.settle(key, hash, RunNumber::new(0, at + 1), counters)
+        self.settle(key, hash, RunNumber::new(number, at + 1), counters)
     }
 
     #[inline(never)]
@@ -186,9 +199,9 @@ impl Filters {
     /// The route of a key that all runs before this one deny.
     #[inline(never)]
     fn settle(&self, key: &[u8], hash: u64, from: RunNumber, counters: FilterCounters<'_>) -> Routed {
-        let (probe_hash, mut skipped) = (ProbeHash::new(hash), from.in_group());
-        for (number, group) in self.groups.iter().enumerate().skip(from.group()) {
-            let skipped = std::mem::take(&mut skipped);
+        let probe_hash = ProbeHash::new(hash);
+        for (number, group) in self.groups.of(key, from.group()) {
+            let skipped = if number == from.group() { from.in_group() } else { 0 };
             let Some(fence) = group.fence(key) else { continue };
             let mut denials = LevelCounts::default();
             for (run_number, run) in group.runs().iter().enumerate().skip(skipped) {
@@ -273,7 +286,7 @@ impl Filters {
                 *route = Route::Memtables;
             }
         }
-        for (number, group) in self.groups.iter().enumerate() {
+        for (number, group) in self.groups.of_any(keys.iter().map(|key| key.key)) {
             let mut fences: [Option<u64>; KEYS_AHEAD] = [None; KEYS_AHEAD];
             for ((fence, route), key) in fences.iter_mut().zip(&routes).zip(keys) {
                 *fence = if *route == Route::Nowhere { group.fence(key.key) } else { None };

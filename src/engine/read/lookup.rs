@@ -139,9 +139,8 @@ impl Lookup<'_> {
     /// The newest entry in the runs after `first`, which has `best`.
     #[inline(never)]
     fn newest_after(&self, first: RunNumber, mut best: Option<Entry>) -> Result<Option<Entry>> {
-        let mut skipped = first.in_group() + 1;
-        for group in self.view.live.run_groups().iter().skip(first.group()) {
-            let from = std::mem::take(&mut skipped);
+        for (number, group) in self.view.live.run_groups().of(self.key.key, first.group()) {
+            let from = if number == first.group() { first.in_group() + 1 } else { 0 };
             let Some(fence) = group.fence(self.key.key) else { continue };
             for run in group.runs().iter().skip(from) {
                 if best.is_some() && run.level() > 0 {
