@@ -150,9 +150,11 @@ impl<'a> Attempt<'a> {
                 }
             };
             Reads { expected: &found, may_fail: false, ..reads }.around(rng);
-            let ops = if outcome == Outcome::Prefix { allowed.prefix } else { None };
-            let ops = ops.map_or(store.ops.len(), |n| store.at_least_flushed(n));
-            store.beside.check(&db, ops).unwrap_or_else(|error| panic!("the keyspace: {error}"));
+            // The lost operations may be those of the keyspace alone.
+            let all = (outcome == Outcome::Same && allowed.whole).then_some(store.ops.len());
+            let ops =
+                Vec::from_iter(all.into_iter().chain(allowed.prefix.map(|n| store.at_least_flushed(n))));
+            store.beside.check_any(&db, &ops).unwrap_or_else(|error| panic!("the keyspace: {error}"));
             return (outcome, Some(found));
         }
         let must_fail = wounds.kind == Kind::Manifest && !wounds.others_too;

@@ -2,7 +2,9 @@
 
 use super::workspace::Repair;
 use crate::engine::open::{OldFiles, open_writable};
+use crate::engine::storage::names::DAMAGED;
 use crate::error::Result;
+use crate::id::FileKind;
 use crate::key::Space;
 use crate::manifest::ManifestState;
 use crate::options::Options;
@@ -16,9 +18,14 @@ impl Repair<'_> {
         let are_in_segments =
             state.segments.values().any(|s| is_numbered(&s.smallest) || is_numbered(&s.largest));
         let report = &self.report;
-        let is_sound = report.lost.is_empty() && report.set_aside.is_empty() && report.logs.is_none();
+        // An earlier repair may have failed here.
+        let is_file = |name: &str| FileKind::parse(name.split_once(DAMAGED)?.0);
+        let was_sound = self.fs.list(self.path)?.iter().all(|name| is_file(name).is_none());
+        let is_sound =
+            was_sound && report.lost.is_empty() && report.set_aside.is_empty() && report.logs.is_none();
         // Nobody has looked into the logs: what is salvaged of them may have rows of keyspaces, too.
-        if !are_in_segments && report.logs.is_none() || is_sound && !self.is_manifest_lost {
+        let may_be_in_logs = !was_sound || report.logs.is_some();
+        if !are_in_segments && !may_be_in_logs || is_sound && !self.is_manifest_lost {
             return Ok(());
         }
         for id in state.segments.keys() {

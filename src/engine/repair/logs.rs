@@ -26,7 +26,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Repair<'_> {
-    /// Makes the logs replayable. Returns the number that the next operation will have.
+    /// Makes the logs replayable, and writes a manifest if the old one is lost. Returns the number that the next
+    /// operation will have.
     pub(super) fn repair_logs(&mut self, state: &ManifestState) -> Result<Seq> {
         let names = self.fs.list(self.path)?;
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _, _| Ok(()));
@@ -36,9 +37,8 @@ impl Repair<'_> {
             Ok(outcome)
                 if self.is_manifest_lost
                     && (outcome.left_out || self.is_any_start_damaged(state, &names)?) => {}
-            // If the store is unknown, no log has a record, so none needs another store's number.
             Ok(outcome) => {
-                if self.is_store_unknown {
+                if self.is_manifest_lost {
                     Manifest::create(Arc::clone(&self.fs), self.path, state)?;
                 }
                 return Ok(outcome.next_seq);

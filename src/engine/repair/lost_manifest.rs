@@ -61,15 +61,17 @@ impl Repair<'_> {
     }
 
     /// The first sequence number in the logs. `None` without logs, or if the first one is damaged there: then
-    /// it holds everything that no segment has.
+    /// it holds everything that no segment has. An earlier repair may have left a log with a high number and
+    /// old operations.
     fn first_seq(&self, store_id: u64) -> Result<Option<Seq>> {
+        let mut first: Option<Seq> = None;
         for id in self.files(FileKind::Wal) {
             match self.log_start(id, store_id)? {
-                LogStart::At(seq) => return Ok(Some(seq)),
-                LogStart::Damaged => return Ok(None),
-                LogStart::Missing => {}
+                LogStart::At(seq) => first = Some(first.map_or(seq, |first| first.min(seq))),
+                LogStart::Damaged if first.is_none() => return Ok(None),
+                LogStart::Damaged | LogStart::Missing => {}
             }
         }
-        Ok(None)
+        Ok(first)
     }
 }

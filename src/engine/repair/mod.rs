@@ -15,7 +15,8 @@
 //! 4. The logs stay, and the next open replays them. If that would fail, every readable batch is written to a
 //!    new log (see `logs.rs`). Without a manifest, the first log says where the logs begin, in its header or
 //!    its first record. If both are damaged, it holds everything that no segment has. If nothing else
-//!    identifies the store, the tag of the logs' records does.
+//!    identifies the store, the tag of the logs' records does. The new manifest comes after the logs: without
+//!    one, they are read to their end, as nothing says what was synced.
 //! 5. If the sequence numbers are near their end, all rows are renumbered (`renumber.rs`).
 //! 6. If something was lost, keyspaces that have rows and no name get one (`keyspaces.rs`).
 //! 7. A file is set aside by renaming it to `*.damaged`, never removed, and only once its replacement is

@@ -108,14 +108,15 @@ impl Repair<'_> {
         let state = if changed { ManifestState { next_id, ..state } } else { state };
         if changed {
             self.fs.sync_dir(self.path)?;
-            // A manifest gives the store a number that the records of its logs lack, so it has to wait until
-            // they have a new log.
-            if !self.is_store_unknown {
+            // A new manifest says nothing about what was synced, so logs are read more carefully without one.
+            // It waits until they are repaired.
+            if !self.is_manifest_lost {
                 Manifest::create(Arc::clone(&self.fs), self.path, &state)?;
+                self.set_aside_replaced()?;
             }
         }
-        self.set_aside_replaced()?;
         let next_seq = self.repair_logs(&state)?;
+        self.set_aside_replaced()?;
         self.fs.sync_dir(self.path)?;
         self.restore_keyspace_names(&state)?;
         if next_seq.max(state.newest_in_segments()) > NEXT_SEQ_KEPT_MAX {

@@ -3,6 +3,7 @@
 use crate::support::{
     Crash, Fault, OpKind, Rng, STORE, Sequence, SimFs, contents, fill_deep, sized, tiny_on,
 };
+use sidebloom::{Durability, KeyspaceOptions, fs};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
@@ -29,29 +30,102 @@ fn each_crash(damaged: &SimFs, check: impl Fn(&SimFs)) {
     }
 }
 
+/// Changes the first log. Returns it.
+fn damage_log(fs: &SimFs, change: impl Fn(&mut [u8])) -> Vec<u8> {
+    let log = files(fs, ".wal").remove(0);
+    let mut bytes = fs.read(&log).unwrap();
+    change(&mut bytes);
+    fs.write(&log, bytes.clone());
+    bytes
+}
+
+fn flip_middle(bytes: &mut [u8]) {
+    bytes[bytes.len() / 2] ^= 1;
+}
+
+fn lose_manifest(fs: &SimFs) {
+    fs::Fs::remove(fs, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+    fs::Fs::sync_dir(fs, &PathBuf::from(STORE)).unwrap();
+}
+
+/// Without a manifest, a log that was never synced is read to its end, too.
 #[test]
 fn the_sound_part_of_a_log_survives_a_crash_at_any_write_of_the_repair() {
-    let fs = SimFs::new();
     let sequence = Sequence(5);
-    let db = tiny_on(&fs).memtable_bytes(1 << 20).open(STORE).unwrap();
-    (1..=40).for_each(|i| db.write(sequence.batch(i)).unwrap());
-    db.sync().unwrap();
-    drop(db);
-    let log = files(&fs, ".wal").pop().unwrap();
-    let mut bytes = fs.read(&log).unwrap();
-    let middle = bytes.len() / 2;
-    bytes[middle] ^= 1;
-    fs.write(&log, bytes.clone());
-    let whole = {
+    for without_manifest in [false, true] {
+        let fs = SimFs::new();
+        let db = tiny_on(&fs).memtable_bytes(1 << 20).durability(Durability::Os).open(STORE).unwrap();
+        (1..=40).for_each(|i| db.write(sequence.batch(i)).unwrap());
+        if !without_manifest {
+            db.sync().unwrap();
+        }
         let fs = fs.crash(Crash::Kill, 0);
-        tiny_on(&fs).repair(STORE).unwrap();
-        contents(&tiny_on(&fs).open(STORE).unwrap())
-    };
-    assert!(!whole.is_empty());
+        let bytes = if without_manifest {
+            lose_manifest(&fs);
+            damage_log(&fs, |bytes| bytes[2000..2600].fill(0)) // As if these pages had never been written.
+        } else {
+            damage_log(&fs, flip_middle)
+        };
+        let whole = {
+            let fs = fs.crash(Crash::Kill, 0);
+            tiny_on(&fs).repair(STORE).unwrap();
+            contents(&tiny_on(&fs).open(STORE).unwrap())
+        };
+        assert!(!whole.is_empty());
+        each_crash(&fs, |fs| {
+            assert!(files(fs, ".damaged").iter().any(|path| fs.read(path).unwrap() == bytes));
+            assert_eq!(contents(&tiny_on(fs).open(STORE).unwrap()), whole);
+        });
+    }
+}
+
+#[test]
+fn keyspaces_without_names_get_them_despite_a_crash_at_any_write_of_the_repair() {
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).memtable_bytes(1 << 20).open(STORE).unwrap();
+    db.put("a", "1").unwrap();
+    let name_at = fs.read(&files(&fs, ".wal")[0]).unwrap().len() + 30;
+    let seen = db.create_keyspace("seen", KeyspaceOptions::new()).unwrap();
+    seen.put("b", "2").unwrap();
+    db.sync().unwrap();
+    let fs = fs.crash(Crash::Kill, 0);
+    damage_log(&fs, |bytes| bytes[name_at] ^= 1);
     each_crash(&fs, |fs| {
-        assert!(files(fs, ".damaged").iter().any(|path| fs.read(path).unwrap() == bytes));
-        assert_eq!(contents(&tiny_on(fs).open(STORE).unwrap()), whole);
+        let db = tiny_on(fs).open(STORE).unwrap();
+        let names = db.keyspaces().unwrap();
+        assert_eq!(names, ["keyspace 1"]);
+        assert!(db.keyspace(&names[0]).unwrap().get("b").unwrap().is_some());
     });
+}
+
+/// The repair leaves a log with all rows, whose number is higher than that of the sound log beside it.
+#[test]
+fn a_manifest_that_is_lost_after_a_repair_of_logs_loses_no_row() {
+    let sequence = Sequence(5);
+    let fs = SimFs::new();
+    let db = tiny_on(&fs).durability(Durability::Os).open(STORE).unwrap();
+    let images = Arc::new(Mutex::new(Vec::new()));
+    let taken = Arc::clone(&images);
+    fs.watch(move |moment| {
+        let image = moment.crash(Crash::Kill, 0);
+        let last = files(&image, ".wal").pop().and_then(|log| image.read(&log));
+        let is_flushing = !files(&image, ".segment").is_empty();
+        if !is_flushing && files(&image, ".wal").len() > 1 && last.is_some_and(|bytes| bytes.len() > 300) {
+            taken.lock().unwrap().push(image);
+        }
+    });
+    (1..=200).for_each(|i| db.write(sequence.batch(i)).unwrap());
+    let images = std::mem::take(&mut *images.lock().unwrap());
+    assert!(!images.is_empty());
+    for fs in images {
+        let fs = &fs;
+        damage_log(fs, flip_middle);
+        tiny_on(fs).repair(STORE).unwrap();
+        let repaired = contents(&tiny_on(fs).read_only(true).open(STORE).unwrap());
+        lose_manifest(fs);
+        tiny_on(fs).repair(STORE).unwrap();
+        assert_eq!(contents(&tiny_on(fs).open(STORE).unwrap()), repaired);
+    }
 }
 
 /// The rows of damaged segments survive a crash at any write of the repair.
@@ -71,8 +145,7 @@ fn rows_of_damaged_segments_survive_a_crash_at_any_write_of_the_repair() {
     for without_manifest in [false, true] {
         let fs = sound.crash(Crash::Kill, 0);
         if without_manifest {
-            sidebloom::fs::Fs::remove(&fs, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
-            sidebloom::fs::Fs::sync_dir(&fs, &PathBuf::from(STORE)).unwrap();
+            lose_manifest(&fs);
         }
         let expected = {
             let fs = fs.crash(Crash::Kill, 0);
@@ -112,7 +185,7 @@ fn a_repair_without_manifest_keeps_deleted_what_a_snapshot_still_shows() {
         });
 
         let killed = fs.crash(Crash::Kill, 0);
-        sidebloom::fs::Fs::remove(&killed, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+        lose_manifest(&killed);
         let obsolete = files(&killed, ".obsolete").len();
         tiny_on(&killed).repair(STORE).unwrap();
         let repaired = tiny_on(&killed).open(STORE).unwrap();
@@ -152,7 +225,7 @@ fn a_repair_after_a_kill_in_a_compaction_brings_no_deleted_key_back() {
         let mut rng = Rng::new(seed);
         for _ in 0..sized(20, 200) {
             let killed = rng.pick(&killed).crash(Crash::Kill, 0);
-            sidebloom::fs::Fs::remove(&killed, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
+            lose_manifest(&killed);
             tiny_on(&killed).repair(STORE).unwrap();
             let repaired = tiny_on(&killed).open(STORE).unwrap();
             assert!(contents(&repaired) == expected, "deleted keys are back");
