@@ -3,25 +3,28 @@
 //! 1. Nobody counts missing keys by keyspace: that would cost each of them. A filter's wrong "maybe" costs a
 //!    read anyway, so that is counted. Divided by the keyspace's Σ FPR, wrong "maybe"s per missing key, it
 //!    estimates the missing keys.
-//! 2. Until more is known, [`PRIOR`] missing keys count as spread over all entries. Beyond [`RECENT`], older
-//!    ones count half.
-//! 3. A keyspace's weight is its share of the missing keys, relative to its share of the entries. Weights are
-//!    powers of [`STEP`], and change only if the estimate is clearly another: each change gives segments new
-//!    filters, for which they are read.
+//! 2. A keyspace's weight is its share of the missing keys, relative to its share of the entries. Few wrong
+//!    "maybe"s tell little, so [`PRIOR`] more are assumed, which would come if all weights were 1. Beyond
+//!    [`RECENT`] missing keys, older ones count half.
+//! 3. Weights are powers of [`STEP`], and change only if the estimate is clearly another: each change gives
+//!    segments new filters, for which they are read.
 
 use crate::engine::metrics::Metrics;
 use crate::engine::read::counts::{FilterSums, take_false_positives};
 use crate::key::Space;
-use crate::live::LiveSet;
+use crate::live::{LiveSegment, LiveSet};
 use crate::sidecar::Facts;
 use std::collections::BTreeMap;
 
-/// How many missing keys of the past are assumed.
-const PRIOR: f64 = (1 << 17) as f64;
+/// How many wrong "maybe"s are assumed in each keyspace. A weight changes by chance only if there are ten
+/// standard deviations more or fewer than expected.
+const PRIOR: f64 = 64.0;
 /// About how many missing keys the estimate remembers.
 const RECENT: f64 = (1 << 23) as f64;
-/// An estimate needs this many wrong "maybe"s.
-const SAMPLE_MIN: u64 = 32;
+/// An estimate, which looks at all segments, needs this many wrong "maybe"s.
+const SAMPLE_MIN: usize = 32;
+/// And one for this many segments.
+const SEGMENTS_PER_SAMPLE: usize = 8;
 /// The ratio of neighbouring weights.
 const STEP: f64 = 4.0;
 /// The greatest weight, and the inverse of the least, as a power of [`STEP`].
@@ -77,7 +80,9 @@ impl Demand {
         has_own_filters: impl Fn(Space) -> bool,
     ) -> &BTreeMap<Space, Weight> {
         self.count(metrics);
-        if self.false_positives.values().sum::<u64>() >= SAMPLE_MIN {
+        let segments: usize = live.levels().iter().map(|level| level.segments().len()).sum();
+        let needed = SAMPLE_MIN.max(segments / SEGMENTS_PER_SAMPLE);
+        if self.false_positives.values().sum::<u64>() >= needed as u64 {
             let mut keyspaces = keyspaces_of(live);
             keyspaces.retain(|space, _| *space != Space::CATALOG && !has_own_filters(*space));
             self.estimate(&keyspaces);
@@ -113,12 +118,16 @@ impl Demand {
 
     fn weigh(&mut self, keyspaces: &BTreeMap<Space, OfKeyspace>) {
         let entries: f64 = keyspaces.values().map(|of| of.entries as f64).sum();
-        let misses = self.misses.values().sum::<f64>() + PRIOR;
+        let all: f64 = self.misses.values().sum();
         let before = std::mem::take(&mut self.weights);
         for (space, of) in keyspaces.iter().filter(|(_, of)| of.entries > 0) {
-            let share = of.entries as f64 / entries;
-            let own = self.misses.get(space).copied().unwrap_or(0.0) + PRIOR * share;
-            let weight = before.get(space).copied().unwrap_or_default().adjusted(own / misses / share);
+            let expected = all * of.entries as f64 / entries;
+            let misses = self.misses.get(space).copied().unwrap_or(0.0);
+            let mut weight = before.get(space).copied().unwrap_or_default();
+            if of.sum_fpr > 0.0 {
+                let assumed = PRIOR / of.sum_fpr;
+                weight = weight.adjusted((misses + assumed) / (expected + assumed));
+            }
             self.weights.insert(*space, weight);
         }
         let mut all = self.weights.values();
@@ -128,17 +137,21 @@ impl Demand {
     }
 }
 
-/// What the segments of each keyspace tell, without those that several share.
+/// What the segments of each keyspace tell. The entries are those of segments that it does not share.
 fn keyspaces_of(live: &LiveSet) -> BTreeMap<Space, OfKeyspace> {
     let mut keyspaces: BTreeMap<Space, OfKeyspace> = BTreeMap::new();
     let mut runs: BTreeMap<(Space, u8), (f64, f64)> = BTreeMap::new();
+    let mut shared: Vec<(&LiveSegment, f64)> = Vec::new();
     for segment in live.segments() {
-        let (Some(owner), Some(level)) = (segment.meta.owner(), segment.level()) else { continue };
+        // Without a filter, nothing is counted.
+        let fpr = segment.verified_facts().map_or(0.0, Facts::expected_fpr);
+        let (Some(owner), Some(level)) = (segment.meta.owner(), segment.level()) else {
+            shared.push((segment, fpr));
+            continue;
+        };
         let entries = segment.meta.entries;
         let of = keyspaces.entry(owner).or_default();
         of.entries = of.entries.saturating_add(entries);
-        // Without a filter, nothing is counted.
-        let fpr = segment.verified_facts().map_or(0.0, Facts::expected_fpr);
         if level == 0 {
             of.sum_fpr += fpr;
         } else {
@@ -149,6 +162,13 @@ fn keyspaces_of(live: &LiveSet) -> BTreeMap<Space, OfKeyspace> {
     for ((owner, _), (entries, weighted)) in runs {
         if let Some(of) = keyspaces.get_mut(&owner) {
             of.sum_fpr += weighted / entries.max(1.0);
+        }
+    }
+    for (segment, fpr) in shared {
+        let ends = (Space::of(&segment.meta.smallest), Space::of(&segment.meta.largest));
+        let (Some(first), Some(last)) = ends else { continue };
+        if first <= last {
+            keyspaces.range_mut(first..=last).for_each(|(_, of)| of.sum_fpr += fpr);
         }
     }
     keyspaces
@@ -184,6 +204,25 @@ mod tests {
         }
         let [first, second] = after(&mut demand, &even, [0, 3_000_000]);
         assert!(second - first >= 2, "what was long ago still counts: {first} and {second}");
+    }
+
+    #[test]
+    fn chance_gives_no_keyspace_a_weight() {
+        let of = OfKeyspace { entries: 1000, sum_fpr: 0.002 };
+        let keyspaces: BTreeMap<Space, OfKeyspace> = (0..4000).map(|n| (Space::new(n), of)).collect();
+        let (mut demand, mut random) = (Demand::default(), fastrand::Rng::with_seed(7));
+        for _ in 0..20 {
+            for _ in 0..12_000 {
+                *demand.false_positives.entry(Space::new(random.u32(0..4000))).or_default() += 1;
+            }
+            demand.estimate(&keyspaces);
+            demand.weigh(&keyspaces);
+            assert!(demand.weights.is_empty(), "{:?}", demand.weights);
+        }
+        demand.false_positives = BTreeMap::from([(Space::new(9), 12_000)]);
+        demand.estimate(&keyspaces);
+        demand.weigh(&keyspaces);
+        assert_eq!(Vec::from_iter(demand.weights.keys()), [&Space::new(9)]);
     }
 
     #[test]

@@ -37,6 +37,8 @@ pub(crate) struct FilterPlans {
     /// What the plans of keyspaces depend on. Such a plan is made when a segment needs it: there may be many.
     live: Arc<LiveSet>,
     leaving: BTreeSet<FileId>,
+    /// The segments of level 0 of each keyspace that is not planned together with most others.
+    level0: BTreeMap<Space, Vec<usize>>,
     coming: BTreeMap<(Space, u8), u64>,
     prefixes: PrefixSet,
 }
@@ -91,6 +93,7 @@ impl FilterPlans {
             choices: Choices { common: BTreeMap::new(), weights, own },
             live: Arc::clone(live),
             leaving: BTreeSet::new(),
+            level0: BTreeMap::new(),
             coming: BTreeMap::new(),
             prefixes,
         };
@@ -104,17 +107,18 @@ impl FilterPlans {
             sizes.insert(Weight::default(), LevelSizes::of(live, leaving, &prefixes));
         } else {
             plans.leaving = leaving.clone().map(|s| s.meta.id).collect();
+            plans.level0 = level0_of(live, |space| choices.is_apart(space));
+            let of = |space: &Space| segments_by(&plans.level0, live, *space);
             let apart = choices.own.keys().chain(choices.weights.keys());
             let without = leaving
                 .filter(|s| s.meta.owner().is_none_or(|owner| !choices.is_apart(owner)))
-                .chain(apart.flat_map(|space| segments_of(live, *space)));
+                .chain(apart.flat_map(of));
             let common = LevelSizes::of(live, without, &prefixes);
             let empty = LevelSizes { prefixes_per_key: common.prefixes_per_key, ..LevelSizes::default() };
             sizes.insert(Weight::default(), common);
             for (space, weight) in &choices.weights {
                 let stays = |s: &&LiveSegment| !plans.leaving.contains(&s.meta.id);
-                let of = sizes.entry(*weight).or_insert(empty);
-                of.add_segments(segments_of(live, *space).filter(stays), &prefixes);
+                sizes.entry(*weight).or_insert(empty).add_segments(of(space).filter(stays), &prefixes);
             }
         }
         for ((owner, level), entries) in runs {
@@ -170,7 +174,7 @@ impl FilterPlans {
     /// least its own entries to come: nobody knows how many of them were in shared segments.
     fn own_plan(&self, space: Space, meta: &SegmentMeta) -> Option<FilterPlan> {
         let stays = |s: &&LiveSegment| !self.leaving.contains(&s.meta.id);
-        let segments = segments_of(&self.live, space).filter(stays);
+        let segments = segments_by(&self.level0, &self.live, space).filter(stays);
         let mut sizes = LevelSizes::default();
         sizes.add_segments(segments, &self.prefixes);
         let coming = self.coming.range((space, 0)..=(space, u8::MAX));
@@ -198,14 +202,42 @@ fn common_plans(policy: FilterPolicy, sizes: BTreeMap<Weight, LevelSizes>) -> BT
     weights.into_iter().zip(policy.plan_parts(&parts)).collect()
 }
 
+/// The positions in level 0 of the segments that some keyspaces do not share.
+fn level0_of(live: &LiveSet, is_asked: impl Fn(Space) -> bool) -> BTreeMap<Space, Vec<usize>> {
+    let mut positions: BTreeMap<Space, Vec<usize>> = BTreeMap::new();
+    for (position, segment) in live.levels()[0].segments().iter().enumerate() {
+        if let Some(owner) = segment.meta.owner().filter(|owner| is_asked(*owner)) {
+            positions.entry(owner).or_default().push(position);
+        }
+    }
+    positions
+}
+
+/// The segments of a keyspace that it does not share, given the positions of those in level 0. Not those in
+/// quarantine.
+fn segments_by<'a>(
+    level0: &BTreeMap<Space, Vec<usize>>,
+    live: &'a LiveSet,
+    space: Space,
+) -> impl Iterator<Item = &'a LiveSegment> + Clone {
+    let positions = level0.get(&space).map(Vec::as_slice).unwrap_or_default();
+    let level0 = live.levels()[0].segments();
+    positions.iter().filter_map(|position| level0.get(*position)).chain(sorted_segments_of(live, space))
+}
+
 /// The segments of a keyspace, without those that it shares.
 pub(crate) fn segments_of(live: &LiveSet, space: Space) -> impl Iterator<Item = &LiveSegment> {
+    let is_of_it = move |s: &&LiveSegment| s.meta.owner() == Some(space);
+    let unsorted = live.levels()[0].segments().iter().chain(live.quarantined());
+    unsorted.filter(is_of_it).chain(sorted_segments_of(live, space))
+}
+
+/// Those in the levels below 0.
+fn sorted_segments_of(live: &LiveSet, space: Space) -> impl Iterator<Item = &LiveSegment> + Clone {
     let (first, end) = space.bounds();
-    let [level0, sorted @ ..] = live.levels();
-    let sorted = sorted.iter().flat_map(move |level| {
+    let levels = live.levels().iter().skip(1).flat_map(move |level| {
         let segments = level.segments();
         segments.range(segments.overlapping(&first, &end))
     });
-    let is_of_it = move |s: &&LiveSegment| s.meta.owner() == Some(space);
-    level0.segments().iter().chain(sorted).chain(live.quarantined()).filter(is_of_it)
+    levels.filter(move |s| s.meta.owner() == Some(space))
 }

@@ -26,8 +26,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 impl Repair<'_> {
-    /// Makes the logs replayable, and writes a manifest if the old one is lost. Returns the number that the next
-    /// operation will have.
+    /// Makes the logs replayable, and writes a manifest if the old one is lost. Returns the number that the
+    /// next operation will have.
     pub(super) fn repair_logs(&mut self, state: &ManifestState) -> Result<Seq> {
         let names = self.fs.list(self.path)?;
         let outcome = replay_all(&*self.fs, self.path, state, &names, &mut |_, _, _, _| Ok(()));

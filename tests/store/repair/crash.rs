@@ -80,7 +80,7 @@ fn the_sound_part_of_a_log_survives_a_crash_at_any_write_of_the_repair() {
 }
 
 #[test]
-fn keyspaces_without_names_get_them_despite_a_crash_at_any_write_of_the_repair() {
+fn a_repair_that_crashes_leaves_no_keyspace_without_a_name() {
     let fs = SimFs::new();
     let db = tiny_on(&fs).memtable_bytes(1 << 20).open(STORE).unwrap();
     db.put("a", "1").unwrap();
