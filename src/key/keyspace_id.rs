@@ -46,6 +46,7 @@ impl KeyspaceId {
 #[derive(Debug, Clone, Default)]
 pub struct NamedKeyspaces(Option<Box<Several>>);
 
+/// In the order of their addresses.
 #[derive(Debug, Clone, Default)]
 struct Several(Vec<Arc<KeyspaceId>>);
 
@@ -53,8 +54,8 @@ impl NamedKeyspaces {
     /// Adds a keyspace.
     pub fn add(&mut self, id: &Arc<KeyspaceId>) {
         let Several(ids) = &mut **self.0.get_or_insert_default();
-        if !ids.iter().any(|known| Arc::ptr_eq(known, id)) {
-            ids.push(Arc::clone(id));
+        if let Err(place) = ids.binary_search_by_key(&Arc::as_ptr(id), Arc::as_ptr) {
+            ids.insert(place, Arc::clone(id));
         }
     }
 
@@ -62,5 +63,26 @@ impl NamedKeyspaces {
     #[inline]
     pub fn ids(&self) -> &[Arc<KeyspaceId>] {
         self.0.as_ref().map_or(&[], |several| &several.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_batch_names_each_of_its_keyspaces_once() {
+        let id = |number| Arc::new(KeyspaceId::new(format!("k{number}"), Space::new(number), 1));
+        let ids: Vec<_> = (1..=100).map(id).collect();
+        let mut named = NamedKeyspaces::default();
+        for i in 0..1000 {
+            if let Some(id) = ids.get(i * 37 % 100) {
+                named.add(id);
+            }
+        }
+        let mut names: Vec<_> = named.ids().iter().map(|id| &id.name).collect();
+        names.sort();
+        names.dedup();
+        assert_eq!((named.ids().len(), names.len()), (100, 100));
     }
 }
