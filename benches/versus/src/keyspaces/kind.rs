@@ -7,8 +7,10 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "kebab-case")]
 pub enum StoreKind {
     /// sidebloom's keyspaces.
+    #[value(name = "sidebloom")]
     Ours,
     /// RocksDB's column families.
+    #[value(name = "rocksdb")]
     Rocks,
     /// fjall's keyspaces.
     Fjall,

@@ -10,10 +10,13 @@ use std::path::Path;
 #[serde(rename_all = "kebab-case")]
 pub enum StoreKind {
     /// sidebloom.
+    #[value(name = "sidebloom")]
     Ours,
     /// RocksDB's `DB`, by a get and a put, which are not atomic.
+    #[value(name = "rocksdb")]
     Rocks,
     /// RocksDB's `OptimisticTransactionDB`.
+    #[value(name = "rocksdb-optimistic")]
     RocksOptimistic,
     /// fjall's `OptimisticTxDatabase`.
     FjallOptimistic,
@@ -24,6 +27,7 @@ pub enum StoreKind {
     /// LMDB.
     Lmdb,
     /// CandyStore, a hash table in files.
+    #[value(name = "candystore")]
     Candy,
 }
 
