@@ -225,7 +225,7 @@ fn a_repair_after_a_kill_in_a_compaction_brings_no_deleted_key_back() {
         let killed = std::mem::take(&mut *killed.lock().unwrap());
         assert!(killed.len() > 20, "{} renames", killed.len());
         let mut rng = Rng::new(seed);
-        for _ in 0..sized(20, 60) {
+        for _ in 0..sized(20, 200) {
             let killed = rng.pick(&killed).crash(Crash::Kill, 0);
             lose_manifest(&killed);
             tiny_on(&killed).repair(STORE).unwrap();

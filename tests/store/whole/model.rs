@@ -1,6 +1,6 @@
 //! Random operations against a `BTreeMap`, with memtables and segments small enough for constant flushes and
 //! compactions. A failing seed is printed; `MODEL_SEED=n cargo test --test store model` runs it alone.
-//! `SIDEBLOOM_TEST_LONG=1` runs 100 seeds instead of 20; the model harness has many more operations.
+//! `SIDEBLOOM_TEST_LONG=1` runs 300 seeds instead of 20.
 
 use crate::support::sized;
 use fastrand::Rng;
@@ -17,10 +17,10 @@ type Model = BTreeMap<Vec<u8>, Vec<u8>>;
 const STEPS: usize = 400;
 
 #[test]
-fn every_answer_equals_the_models_for_many_seeds() {
+fn every_answer_equals_the_models_for_hundreds_of_seeds() {
     let seeds = match std::env::var("MODEL_SEED") {
         Ok(seed) => vec![seed.parse().unwrap()],
-        Err(_) => (0..sized(20, 100)).collect(),
+        Err(_) => (0..sized(20, 300)).collect(),
     };
     for seed in seeds {
         let outcome = std::panic::catch_unwind(|| run(seed));
