@@ -69,20 +69,15 @@ impl NamedKeyspaces {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     #[test]
     fn a_batch_names_each_of_its_keyspaces_once() {
         let id = |number| Arc::new(KeyspaceId::new(format!("k{number}"), Space::new(number), 1));
         let ids: Vec<_> = (1..=100).map(id).collect();
         let mut named = NamedKeyspaces::default();
-        for i in 0..1000 {
-            if let Some(id) = ids.get(i * 37 % 100) {
-                named.add(id);
-            }
-        }
-        let mut names: Vec<_> = named.ids().iter().map(|id| &id.name).collect();
-        names.sort();
-        names.dedup();
+        (0..1000).for_each(|i| named.add(&ids[i * 37 % 100]));
+        let names: BTreeSet<_> = named.ids().iter().map(|id| &id.name).collect();
         assert_eq!((named.ids().len(), names.len()), (100, 100));
     }
 }
