@@ -103,7 +103,7 @@ impl<'a> Wounds<'a> {
             }
             other => panic!("an error that does not say where the damage is: {other}"),
         };
-        match self.all.iter().find(|wound| wound.victim.path == *file) {
+        match self.all.iter().find(|wound| wound.is_in(file)) {
             Some(wound) => {
                 let is_within = offset <= limit(wound) as u64;
                 assert!(is_within, "an error that names an offset beyond the damage: {error}");
@@ -118,6 +118,12 @@ impl<'a> Wounds<'a> {
 }
 
 impl Wound<'_> {
+    /// Whether this is the damaged file. A compaction may have replaced it while a walk still reads it.
+    fn is_in(&self, file: &Path) -> bool {
+        let path = &self.victim.path;
+        *path == *file || (is_kind(path, ".segment") && path.with_extension("obsolete") == file)
+    }
+
     /// The length of the file, before or after.
     fn whole_len(&self) -> usize {
         self.victim.target.bytes.len().max(self.changed.end)
