@@ -8,12 +8,13 @@
 //!
 //! Whoever replaces the memtable or looks for keys in it holds the log, and first waits for all insertions
 //! ([`wait_for_all`](InFlight::wait_for_all)). If one panics, nothing after it becomes visible, and the store
-//! is read-only.
+//! is read-only. If the store fails in any other way, such as a flush that fails, insertions still end: what is
+//! in the log is acknowledged (I5).
 
 use crate::engine::shared::Shared;
 use crate::error::Result;
 use crate::key::Seq;
-use crate::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 use std::collections::VecDeque;
 
@@ -34,6 +35,17 @@ pub(super) struct InFlight {
     insertions: Mutex<Insertions>,
     /// Bytes of those that have not ended.
     bytes: AtomicUsize,
+    /// One has panicked, and never ends.
+    is_one_lost: AtomicBool,
+}
+
+/// Marks an insertion as lost, unless it is forgotten.
+struct LostOnDrop<'a>(&'a AtomicBool);
+
+impl Drop for LostOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
 }
 
 #[derive(Default)]
@@ -79,6 +91,14 @@ impl InFlight {
         }
     }
 
+    /// Runs an insertion. If it panics, nobody waits for it any more, once the store has failed.
+    pub fn run<T>(&self, insertion: impl FnOnce() -> T) -> T {
+        let armed = LostOnDrop(&self.is_one_lost);
+        let outcome = insertion();
+        std::mem::forget(armed);
+        outcome
+    }
+
     /// Bytes of the insertions that have not ended. The caller holds the log.
     #[inline]
     pub fn bytes(&self) -> usize {
@@ -110,7 +130,9 @@ impl InFlight {
             if done() {
                 break Ok(());
             }
-            if let Err(error) = shared.check_writable() {
+            if self.is_one_lost.load(Ordering::Acquire)
+                && let Err(error) = shared.check_writable()
+            {
                 break Err(error);
             }
             control = shared.wait_for_progress(control);
@@ -177,9 +199,31 @@ mod tests {
         std::thread::scope(|scope| {
             let wait = scope.spawn(|| in_flight.wait_for(next, shared));
             std::thread::sleep(Duration::from_millis(20));
-            shared.stop_writing("a thread panicked".into());
+            let panics = || shared.poison_on_panic(|| in_flight.run(|| panic!("an insertion panics")));
+            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
+            assert!(panicked.is_err());
             assert!(matches!(wait.join().unwrap(), Err(Error::Poisoned { .. })));
         });
         assert_eq!(shared.visible(), next - 1);
+    }
+
+    /// A flush fails between the append of a group and its insertion.
+    #[test]
+    fn i5_what_is_in_the_log_is_acknowledged_although_the_store_has_failed() {
+        let dir = fast_dir();
+        let db = Options::new().open(dir.path()).unwrap();
+        let (shared, in_flight) = (&db.engine().shared, InFlight::default());
+        let next = shared.visible() + 1;
+        in_flight.begin(next, 10);
+        std::thread::scope(|scope| {
+            let waits = [
+                scope.spawn(|| in_flight.wait_for(next, shared)),
+                scope.spawn(|| in_flight.wait_for_all(shared)),
+            ];
+            shared.stop_writing("a flush has failed".into());
+            std::thread::sleep(Duration::from_millis(20));
+            in_flight.run(|| in_flight.end(next, 10, shared));
+            waits.into_iter().for_each(|wait| wait.join().unwrap().unwrap());
+        });
     }
 }
