@@ -8,8 +8,8 @@
 //!
 //! Whoever replaces the memtable or looks for keys in it holds the log, and first waits for all insertions
 //! ([`wait_for_all`](InFlight::wait_for_all)). If one panics, nothing after it becomes visible, and the store
-//! is read-only. If the store fails in any other way, such as a flush that fails, insertions still end: what is
-//! in the log is acknowledged (I5).
+//! is read-only. If the store fails in any other way, such as a flush that fails, insertions still end: what
+//! is in the log is acknowledged.
 
 use crate::engine::shared::Shared;
 use crate::error::Result;
