@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::id::FileId;
 use crate::key::Seq;
 use crate::live::LiveSet;
-use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{ArcSwap, Condvar, Instant, ShortGuard, ShortLock};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -56,6 +56,8 @@ pub(crate) struct Shared {
     progress: Condvar,
     /// Why the store became read-only (I5).
     failure: OnceLock<Arc<str>>,
+    /// A thread has panicked during a write: what it began never ends.
+    has_panicked: AtomicBool,
 }
 
 impl Shared {
@@ -72,6 +74,7 @@ impl Shared {
             work,
             progress: Condvar::new(),
             failure: OnceLock::new(),
+            has_panicked: AtomicBool::new(false),
             storage,
         }
     }
@@ -262,6 +265,11 @@ impl Shared {
         self.failure.get().is_some()
     }
 
+    /// Fails if a thread has panicked during a write.
+    pub fn check_no_panic(&self) -> Result<()> {
+        if self.has_panicked.load(Ordering::Acquire) { self.check_writable() } else { Ok(()) }
+    }
+
     /// Fails if the store takes no writes.
     pub fn check_writable(&self) -> Result<()> {
         self.storage.process.check()?;
@@ -304,6 +312,7 @@ struct PoisonOnDrop<'a>(&'a Shared);
 
 impl Drop for PoisonOnDrop<'_> {
     fn drop(&mut self) {
+        self.0.has_panicked.store(true, Ordering::Release);
         self.0.stop_writing("a thread panicked during a write".into());
     }
 }

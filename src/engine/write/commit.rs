@@ -139,8 +139,7 @@ impl Writer {
     pub fn insert_beside_others(&self, insertion: Insertion, group: &mut [EncodedBatch]) -> Result<()> {
         let Insertion { table, first_seq, last, bytes } = insertion;
         let end = || self.in_flight.end(last, bytes, &self.shared);
-        let insert = || self.in_flight.run(|| self.insert(&table, first_seq, group, end));
-        self.shared.poison_on_panic(insert);
+        self.shared.poison_on_panic(|| self.insert(&table, first_seq, group, end));
         self.in_flight.wait_for(last, &self.shared)
     }
 

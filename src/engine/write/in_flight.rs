@@ -14,7 +14,7 @@
 use crate::engine::shared::Shared;
 use crate::error::Result;
 use crate::key::Seq;
-use crate::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 use crate::sync::{Mutex, lock};
 use std::collections::VecDeque;
 
@@ -35,17 +35,6 @@ pub(super) struct InFlight {
     insertions: Mutex<Insertions>,
     /// Bytes of those that have not ended.
     bytes: AtomicUsize,
-    /// One has panicked, and never ends.
-    is_one_lost: AtomicBool,
-}
-
-/// Marks an insertion as lost, unless it is forgotten.
-struct LostOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for LostOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Release);
-    }
 }
 
 #[derive(Default)]
@@ -91,14 +80,6 @@ impl InFlight {
         }
     }
 
-    /// Runs an insertion. If it panics, nobody waits for it any more, once the store has failed.
-    pub fn run<T>(&self, insertion: impl FnOnce() -> T) -> T {
-        let armed = LostOnDrop(&self.is_one_lost);
-        let outcome = insertion();
-        std::mem::forget(armed);
-        outcome
-    }
-
     /// Bytes of the insertions that have not ended. The caller holds the log.
     #[inline]
     pub fn bytes(&self) -> usize {
@@ -130,9 +111,7 @@ impl InFlight {
             if done() {
                 break Ok(());
             }
-            if self.is_one_lost.load(Ordering::Acquire)
-                && let Err(error) = shared.check_writable()
-            {
+            if let Err(error) = shared.check_no_panic() {
                 break Err(error);
             }
             control = shared.wait_for_progress(control);
@@ -149,6 +128,7 @@ mod tests {
     use crate::Options;
     use crate::error::Error;
     use crate::support::fast_dir;
+    use std::panic::{AssertUnwindSafe, catch_unwind};
     use std::time::Duration;
 
     #[test]
@@ -189,41 +169,40 @@ mod tests {
         assert_eq!(shared.live().max_seq(), last);
     }
 
-    #[test]
-    fn i5_who_waits_for_a_group_that_is_never_inserted_gets_an_error() {
+    /// What those who wait for a group return, when `fate` befalls it. It is given the group's number.
+    fn waits(fate: impl FnOnce(&Shared, &InFlight, Seq)) -> [Result<()>; 2] {
         let dir = fast_dir();
         let db = Options::new().open(dir.path()).unwrap();
         let (shared, in_flight) = (&db.engine().shared, InFlight::default());
         let next = shared.visible() + 1;
         in_flight.begin(next, 10);
         std::thread::scope(|scope| {
-            let wait = scope.spawn(|| in_flight.wait_for(next, shared));
+            let one = scope.spawn(|| in_flight.wait_for(next, shared));
+            let all = scope.spawn(|| in_flight.wait_for_all(shared));
             std::thread::sleep(Duration::from_millis(20));
-            let panics = || shared.poison_on_panic(|| in_flight.run(|| panic!("an insertion panics")));
-            let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(panics));
-            assert!(panicked.is_err());
-            assert!(matches!(wait.join().unwrap(), Err(Error::Poisoned { .. })));
+            fate(shared, &in_flight, next);
+            [one, all].map(|wait| wait.join().unwrap())
+        })
+    }
+
+    #[test]
+    fn i5_who_waits_for_a_group_that_is_never_inserted_gets_an_error() {
+        let waits = waits(|shared, _, next| {
+            let panics = || shared.poison_on_panic(|| panic!("an insertion panics"));
+            assert!(catch_unwind(AssertUnwindSafe(panics)).is_err());
+            assert_eq!(shared.visible(), next - 1);
         });
-        assert_eq!(shared.visible(), next - 1);
+        assert!(waits.iter().all(|wait| matches!(wait, Err(Error::Poisoned { .. }))), "{waits:?}");
     }
 
     /// A flush fails between the append of a group and its insertion.
     #[test]
     fn i5_what_is_in_the_log_is_acknowledged_although_the_store_has_failed() {
-        let dir = fast_dir();
-        let db = Options::new().open(dir.path()).unwrap();
-        let (shared, in_flight) = (&db.engine().shared, InFlight::default());
-        let next = shared.visible() + 1;
-        in_flight.begin(next, 10);
-        std::thread::scope(|scope| {
-            let waits = [
-                scope.spawn(|| in_flight.wait_for(next, shared)),
-                scope.spawn(|| in_flight.wait_for_all(shared)),
-            ];
+        let waits = waits(|shared, in_flight, next| {
             shared.stop_writing("a flush has failed".into());
             std::thread::sleep(Duration::from_millis(20));
-            in_flight.run(|| in_flight.end(next, 10, shared));
-            waits.into_iter().for_each(|wait| wait.join().unwrap().unwrap());
+            in_flight.end(next, 10, shared);
         });
+        assert!(waits.iter().all(Result::is_ok), "{waits:?}");
     }
 }
