@@ -62,6 +62,8 @@
 //!   `docs/durability.md` says what grows with the store, such as the time to open it.
 //! - **I13** A store acts only in its directory, under its lock ([`Error::LockLost`]), and in the process
 //!   that opened it: a forked process gets [`Error::Forked`] and changes nothing.
+//! - **I15** Time runs forwards: no later read sees a row that an earlier one saw expired
+//!   ([`Keyspace::put_with`]).
 //!
 //! # Limits
 //! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to
@@ -112,7 +114,7 @@ mod wal;
 
 pub use api::{
     CompareAndSet, Cursor, Db, Keys, Keyspace, KeyspaceStats, KeyspaceTransaction, LevelStats, Range,
-    Savepoint, Snapshot, Stats, Transacted, Transaction, TransactionCursor, TransactionRange,
+    Savepoint, Snapshot, Stats, TimeToLive, Transacted, Transaction, TransactionCursor, TransactionRange,
 };
 pub use bounds::KeyBounds;
 pub use engine::copies::file_set::{FileSet, SegmentEntry};
@@ -121,7 +123,7 @@ pub use engine::metrics::WriteStall;
 pub use engine::repair::{LogSalvage, LostRange, RepairReport, repair};
 pub use engine::verify::VerifyReport;
 pub use error::{Error, IoOp, Result};
-pub use key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
+pub use key::{Expiry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use merge::{Skipped, SkippedKeys};
 pub use options::{Durability, FilterPolicy, Isolation, KeyspaceOptions, Options};
 pub use segment::Compression;
@@ -129,6 +131,7 @@ pub use sidebloom_filter as filter;
 pub use sidebloom_filter::{KeyHash, KeyHasher, PrefixExtractor, receive_filter, send_filter};
 use sidebloom_filter::{codec, hash};
 pub use sidecar::{Residency, read_filter, write_filter};
+pub use sync::{SystemClock, WallClock};
 pub use wal::{Batch, KeyspaceBatch};
 
 /// For the other packages of this repository, and nobody else: it may change in any release.
@@ -168,7 +171,7 @@ pub mod internal {
         pub use crate::api::SegmentFilter;
         pub use crate::hash::hash_key;
         pub use crate::key::{Entry, EntryKind, Seq, prefix8};
-        pub use crate::memtable::Memtable;
+        pub use crate::memtable::{MemKind, Memtable};
         pub use crate::segment::{Block, BlockBuilder};
         pub use crate::sync::cpu_nanos;
     }

@@ -4,7 +4,7 @@
 
 use bytes::Bytes;
 use criterion::{BatchSize, BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
-use sidebloom::internal::bench::{Block, BlockBuilder, EntryKind, Memtable, Seq, hash_key};
+use sidebloom::internal::bench::{Block, BlockBuilder, EntryKind, MemKind, Memtable, Seq, hash_key};
 use sidebloom::{KeyHash, KeyHasher};
 use std::hint::black_box;
 
@@ -50,7 +50,7 @@ fn filled(keys: u64) -> Memtable {
     let table = Memtable::new(64 << 20).expect("a memtable");
     for index in 0..keys {
         let (hash, key_len, data) = entry(index);
-        table.insert(hash, index + 1, EntryKind::Put, key_len, data);
+        table.insert(hash, index + 1, MemKind::Put, key_len, data);
     }
     table
 }
@@ -78,7 +78,7 @@ fn memtable(c: &mut Criterion) {
                 index += 1;
                 (index, entry(index))
             },
-            |(seq, (hash, key_len, data))| table.insert(hash, seq, EntryKind::Put, key_len, data),
+            |(seq, (hash, key_len, data))| table.insert(hash, seq, MemKind::Put, key_len, data),
             BatchSize::SmallInput,
         )
     });
@@ -91,7 +91,7 @@ fn block() -> Block {
     for rank in 0..BLOCK_KEYS {
         let key = key(spread(1) + 2 * rank, true);
         let shared = key.iter().zip(&before).take_while(|(a, b)| a == b).count();
-        builder.append(&key, shared, hash_key(&key, SEED) as u8, rank + 1, EntryKind::Put, &VALUE);
+        builder.append(&key, shared, hash_key(&key, SEED) as u8, rank + 1, EntryKind::PUT, &VALUE);
         before = key;
     }
     builder.finish_into(&mut bytes);

@@ -289,13 +289,10 @@ static LISTED: LazyLock<Vec<Listed>> = LazyLock::new(|| {
 fn listed_in(d: &mut Decoder<'_>) -> Option<Listed> {
     let (id, _place, _version, digest) = (d.varint()?, d.u8()?, d.varint()?, d.u64()?);
     let (file_bytes, data_bytes, facts) = (d.varint()?, d.varint()?, Facts::decode(d)?);
-    let Facts { smallest, largest, entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes } =
-        facts;
     let of_file = [id, digest, file_bytes, data_bytes];
-    let counted = [entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes];
     let mut numbers = [0; 4 + Facts::NUMBERS];
-    numbers.iter_mut().zip(of_file.into_iter().chain(counted)).for_each(|(to, from)| *to = from);
-    Some(Listed { numbers, smallest, largest })
+    numbers.iter_mut().zip(of_file.into_iter().chain(facts.numbers())).for_each(|(to, from)| *to = from);
+    Some(Listed { numbers, smallest: facts.smallest, largest: facts.largest })
 }
 
 fn edit(fields: &[Field]) -> Vec<u8> {

@@ -10,8 +10,7 @@ use crate::engine::transaction::reads::TransactionReads;
 use crate::engine::write::condition::{Outcome, Reads};
 use crate::engine::write::log::EncodedBatch;
 use crate::error::{Error, Result};
-use crate::key::{StoredKeys, Value};
-use crate::options::Durability;
+use crate::key::{AsOf, Entry, Expiry, StoredKeys, Time, Value};
 use crate::wal::{Batch, check_lengths};
 use std::collections::HashSet;
 
@@ -53,7 +52,34 @@ impl Keyspace {
     /// The errors of [`put`](Self::put), and those of [`get`](Self::get) if a block must be read. On error,
     /// nothing is visible.
     pub fn insert_new(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<bool> {
-        let (key, value) = (key.as_ref(), value.as_ref());
+        self.insert(key.as_ref(), value.as_ref(), None)
+    }
+
+    /// [`insert_new`](Self::insert_new) of a row that expires.
+    ///
+    /// ```
+    /// # fn main() -> sidebloom::Result<()> {
+    /// # let dir = tempfile::tempdir()
+    /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+    /// # let nonces = sidebloom::Db::open(dir.path().join("nonces.db"))?;
+    /// let five_minutes = sidebloom::Expiry::after(std::time::Duration::from_secs(300));
+    /// assert!(nonces.insert_new_with("8d2f", "", five_minutes)?);
+    /// assert!(!nonces.insert_new_with("8d2f", "", five_minutes)?); // seen within five minutes
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// The errors of [`put_with`](Self::put_with) and [`insert_new`](Self::insert_new).
+    pub fn insert_new_with(
+        &self,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        expiry: Expiry,
+    ) -> Result<bool> {
+        self.insert(key.as_ref(), value.as_ref(), Some(expiry))
+    }
+
+    fn insert(&self, key: &[u8], value: &[u8], expiry: Option<Expiry>) -> Result<bool> {
         let engine = self.engine();
         engine.shared.check_writable()?;
         self.check()?;
@@ -64,9 +90,9 @@ impl Keyspace {
                 return Ok(false);
             }
             let mut batch = Batch::new();
-            self.in_batch(&mut batch).put(key, value);
+            self.in_batch(&mut batch).put_until(key, value, expiry);
             batch.validate()?;
-            let batch = EncodedBatch::new(batch, self.durability()).only_if(seen, Reads::OwnKeys, 0);
+            let batch = self.encoded(batch).only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(true);
             }
@@ -82,6 +108,27 @@ impl Keyspace {
     /// The errors of [`insert_new`](Self::insert_new);
     /// [`Error::BatchTooLarge`](crate::Error::BatchTooLarge). On error, nothing is visible.
     pub fn insert_new_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(&self, rows: &[(K, V)]) -> Result<Vec<bool>> {
+        self.insert_many(rows, None)
+    }
+
+    /// [`insert_new_many`](Self::insert_new_many) of rows that expire.
+    ///
+    /// # Errors
+    /// The errors of [`insert_new_with`](Self::insert_new_with) and
+    /// [`insert_new_many`](Self::insert_new_many).
+    pub fn insert_new_many_with<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: &[(K, V)],
+        expiry: Expiry,
+    ) -> Result<Vec<bool>> {
+        self.insert_many(rows, Some(expiry))
+    }
+
+    fn insert_many<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: &[(K, V)],
+        expiry: Option<Expiry>,
+    ) -> Result<Vec<bool>> {
         let engine = self.engine();
         engine.shared.check_writable()?;
         rows.iter().try_for_each(|(key, value)| check_lengths(key.as_ref().len(), value.as_ref().len()))?;
@@ -91,29 +138,30 @@ impl Keyspace {
         let keys = stored.as_ref().map_or(keys, StoredKeys::keys);
         let seen = engine.shared.seen();
         let found: Vec<bool> = self.reader().multi_get(&keys)?.iter().map(Option::is_some).collect();
-        let Some((batch, are_new)) = self.batch_of_new(rows, &found)? else {
+        let Some((batch, are_new)) = self.batch_of_new(rows, &found, expiry)? else {
             return Ok(vec![false; rows.len()]);
         };
         if engine.writer.submit(batch.only_if(seen, Reads::OwnKeys, 0))? == Outcome::Committed {
             return Ok(are_new);
         }
-        self.insert_new_beside_others(rows, &keys)
+        self.insert_beside_others(rows, &keys, expiry)
     }
 
-    /// [`insert_new_many`](Self::insert_new_many) once its keys may have changed. If that happens again, it
+    /// [`insert_many`](Self::insert_many) once its keys may have changed. If that happens again, it
     /// looks only at what is newer.
     #[cold]
-    fn insert_new_beside_others<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    fn insert_beside_others<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &[(K, V)],
         keys: &[&[u8]],
+        expiry: Option<Expiry>,
     ) -> Result<Vec<bool>> {
         loop {
-            let moment = self.reader().exact_snapshot();
+            let (moment, time) = (self.reader().exact_snapshot(), self.reader().storage().clock.moment());
             let mut found = Vec::with_capacity(keys.len());
-            let (view, seq) = (&moment.0, moment.1.seq);
-            self.reader().find_each(view, seq, keys, |entry| entry.seq, |seq| found.push(seq.is_some()))?;
-            let Some((batch, are_new)) = self.batch_of_new(rows, &found)? else {
+            let (view, as_of) = (&moment.0, AsOf { seq: moment.1.seq, time });
+            self.reader().find_each(view, as_of, keys, |entry| entry.seq, |seq| found.push(seq.is_some()))?;
+            let Some((batch, are_new)) = self.batch_of_new(rows, &found, expiry)? else {
                 return Ok(vec![false; rows.len()]);
             };
             let mut reads = TransactionReads::default();
@@ -121,7 +169,7 @@ impl Keyspace {
                 .zip(&are_new)
                 .filter(|(_, is_new)| **is_new)
                 .for_each(|(key, _)| reads.add_key(key, None));
-            match commit_if_unchanged(self.reader(), &self.engine().writer, &batch, moment, &reads) {
+            match commit_if_unchanged(self.reader(), &self.engine().writer, &batch, moment, time, &reads) {
                 Ok(()) => return Ok(are_new),
                 Err(Error::Conflict { .. }) => {}
                 Err(error) => return Err(error),
@@ -135,6 +183,7 @@ impl Keyspace {
         &self,
         rows: &[(K, V)],
         found: &[bool],
+        expiry: Option<Expiry>,
     ) -> Result<Option<(EncodedBatch, Vec<bool>)>> {
         let (mut batch, mut first) = (Batch::new(), HashSet::with_capacity(rows.len()));
         let mut are_new = Vec::with_capacity(rows.len());
@@ -142,11 +191,11 @@ impl Keyspace {
             let is_new = !found && first.insert(key.as_ref());
             are_new.push(is_new);
             if is_new {
-                self.in_batch(&mut batch).put(key, value);
+                self.in_batch(&mut batch).put_until(key.as_ref(), value.as_ref(), expiry);
             }
         }
         batch.validate()?;
-        Ok((!batch.is_empty()).then(|| (EncodedBatch::new(batch, self.durability()), are_new)))
+        Ok((!batch.is_empty()).then(|| (self.encoded(batch), are_new)))
     }
 
     /// Sets `key` to `new` (`None` deletes it) if it has the value `expected` (`None`: if it is absent).
@@ -176,7 +225,7 @@ impl Keyspace {
     ) -> Result<CompareAndSet> {
         let key = key.as_ref();
         let mut differs = None;
-        self.replace(key, new.map_or(0, <[u8]>::len), |current| {
+        self.replace(key, new.map_or(0, <[u8]>::len), None, |current| {
             let is_expected = current.as_deref() == expected;
             differs = (!is_expected).then(|| CompareAndSet::Differs(current));
             is_expected.then_some(new)
@@ -211,7 +260,7 @@ impl Keyspace {
         mut next: impl FnMut(Option<&[u8]>) -> Option<V>,
     ) -> Result<Option<V>> {
         let mut result = None;
-        self.replace(key.as_ref(), 0, |current| {
+        self.replace(key.as_ref(), 0, None, |current| {
             result = next(current.as_deref());
             Some(result.as_ref().map(V::as_ref).map(<[u8]>::to_vec))
         })?;
@@ -219,11 +268,13 @@ impl Keyspace {
     }
 
     /// Replaces the value of `key` with what `next` returns for the current one, until nothing has come in
-    /// between. `next` returns `None` to write nothing, and `Some(None)` to delete the key.
-    fn replace<V: AsRef<[u8]>>(
+    /// between. `next` returns `None` to write nothing, and `Some(None)` to delete the key. The new row
+    /// expires as `expiry` says, or else as those of the keyspace do.
+    pub(super) fn replace<V: AsRef<[u8]>>(
         &self,
         key: &[u8],
         value_len: usize,
+        expiry: Option<Expiry>,
         mut next: impl FnMut(Option<Value>) -> Option<Option<V>>,
     ) -> Result<()> {
         let engine = self.engine();
@@ -231,25 +282,26 @@ impl Keyspace {
         self.check()?;
         check_lengths(key.len(), value_len)?;
         let mut seen = engine.shared.seen();
-        let mut current = self.get(key)?;
+        let (mut current, mut until) = self.get_with_expiry(key)?;
         loop {
             let mut batch = Batch::new();
             match next(current.clone()) {
                 None => return Ok(()),
                 Some(None) if current.is_none() => return Ok(()),
                 Some(None) => self.in_batch(&mut batch).delete(key),
-                Some(Some(value)) => self.in_batch(&mut batch).put(key, value),
+                Some(Some(value)) => self.in_batch(&mut batch).put_until(key, value.as_ref(), expiry),
             }
             batch.validate()?;
-            let batch = EncodedBatch::new(batch, self.durability());
+            let batch = self.encoded(batch);
             // The same batch, as long as the value is the same: a flush in between is no reason for another.
             loop {
-                let batch = batch.clone().only_if(seen, Reads::OwnKeys, 0);
+                let batch = batch.clone().only_if(seen, Reads::OwnKeys, 0).only_before(until);
                 if engine.writer.submit(batch)? == Outcome::Committed {
                     return Ok(());
                 }
                 seen = engine.shared.seen();
-                let now = self.get(key)?;
+                let now;
+                (now, until) = self.get_with_expiry(key)?;
                 if now.as_deref() != current.as_deref() {
                     current = now;
                     break;
@@ -258,8 +310,26 @@ impl Keyspace {
         }
     }
 
-    /// When writes are acknowledged, unless a call says otherwise.
-    fn durability(&self) -> Durability {
-        self.engine().shared.storage.options.durability
+    /// The newest entry of a key that has a value now, and the moment of that.
+    pub(super) fn entry(&self, key: &[u8]) -> Result<(Option<Entry>, Time)> {
+        self.check()?;
+        let (view, as_of) = self.reader().snapshot();
+        let find = |stored: &[u8]| self.reader().entry_in(&view, as_of, stored);
+        Ok((self.space.with_stored(key, find)?, as_of.time))
+    }
+
+    /// The value of `key`, and when it expires, if it does.
+    fn get_with_expiry(&self, key: &[u8]) -> Result<(Option<Value>, Option<Time>)> {
+        if !self.reader().storage().clock.is_needed() {
+            return Ok((self.get(key)?, None));
+        }
+        let entry = self.entry(key)?.0;
+        Ok(entry.map_or((None, None), |entry| (Some(entry.value), entry.kind.expiry())))
+    }
+
+    /// The form of a batch that the log takes. It has passed [`Batch::validate`].
+    fn encoded(&self, batch: Batch) -> EncodedBatch {
+        let storage = &self.engine().shared.storage;
+        EncodedBatch::new(batch, storage.options.durability, &storage.clock)
     }
 }

@@ -3,7 +3,7 @@
 use crate::direction::Direction;
 use crate::engine::read::view::View;
 use crate::error::{Error, Result};
-use crate::key::{Heads, Seq, Space, Value};
+use crate::key::{AsOf, Heads, Space, Value};
 use crate::merge::MergeCursor;
 use crate::segment::Access;
 use std::ops::Bound;
@@ -48,14 +48,14 @@ pub struct Cursor {
 
 impl Cursor {
     /// A cursor over a keyspace, whose stored keys have these heads. With `failure`, every move fails.
-    pub(super) fn new(view: &View, seq: Seq, space: Space, heads: Heads, failure: Option<Error>) -> Self {
+    pub(super) fn new(view: &View, as_of: AsOf, space: Space, heads: Heads, failure: Option<Error>) -> Self {
         let direction = Direction::Forward;
         let (lower, upper) = match heads {
             Heads::None => (Bound::Unbounded, Bound::Unbounded),
             _ => space.stored_range((Bound::Unbounded, Bound::Unbounded)),
         };
         let (lower, upper) = (lower.as_ref().map(Vec::as_slice), upper.as_ref().map(Vec::as_slice));
-        let merge = view.merge(seq, direction, lower, upper, Access::Range);
+        let merge = view.merge(as_of, direction, lower, upper, Access::Range);
         let failure = failure.map(Box::new);
         Cursor { merge, direction, is_valid: false, key: Vec::new(), space, heads, failure }
     }

@@ -21,6 +21,10 @@ pub struct KeyspaceStats {
     pub tombstones: u64,
     /// Ranges whose older entries are deleted.
     pub range_tombstones: u64,
+    /// Entries that expire, or have expired.
+    pub expiring: u64,
+    /// About how many of these have expired.
+    pub expired: u64,
     /// Total length of the segment files, in bytes.
     pub data_bytes: u64,
     /// Segments with a usable filter.
@@ -40,7 +44,7 @@ impl Keyspace {
     /// [`Error::KeyspaceDropped`](crate::Error::KeyspaceDropped).
     pub fn stats(&self) -> Result<KeyspaceStats> {
         self.check()?;
-        let live = self.engine().shared.live();
+        let (live, now) = (self.engine().shared.live(), self.reader().storage().clock.moment());
         let mut stats = KeyspaceStats::default();
         let mut false_positives = 0.0;
         for segment in segments_of(&live, self.space) {
@@ -49,6 +53,8 @@ impl Keyspace {
             stats.keys += segment.meta.entries;
             stats.tombstones += segment.meta.tombstones;
             stats.range_tombstones += segment.meta.ranges;
+            stats.expiring += segment.meta.expiries.count;
+            stats.expired += segment.meta.expiries.expired_at(now);
             stats.data_bytes += segment.meta.file_bytes;
             stats.filters += usize::from(facts.is_some());
             stats.filter_bytes += facts.map_or(0, Facts::filter_bytes);

@@ -6,7 +6,7 @@ use crate::engine::read::Reader;
 use crate::engine::transaction::Work;
 use crate::engine::transaction::own_writes::OwnWrites;
 use crate::error::Result;
-use crate::key::{KeyspaceId, Space, StoredKeys, Value, prefix_end};
+use crate::key::{Expiry, KeyspaceId, Space, StoredKeys, Value, prefix_end};
 use crate::ranges::DeletedRange;
 use crate::sync::{Mutex, lock};
 use crate::wal::check_lengths;
@@ -84,7 +84,35 @@ impl<'t> KeyspaceTransaction<'t> {
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let (key, value) = (key.as_ref(), value.as_ref());
         check_lengths(key.len(), value.len())?;
-        self.space.with_stored(key, |stored| self.write(|own| own.put(stored, value)))
+        self.space.with_stored(key, |stored| self.write(|own| self.put_own(own, stored, value, None)))
+    }
+
+    /// [`Transaction::put_with`](crate::Transaction::put_with).
+    ///
+    /// # Errors
+    /// Its errors.
+    pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, expiry: Expiry) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
+        check_lengths(key.len(), value.len())?;
+        let put = |stored: &[u8]| self.write(|own| self.put_own(own, stored, value, Some(expiry)));
+        self.space.with_stored(key, put)
+    }
+
+    /// Adds a put that expires as `expiry` says, or else as those of the keyspace do.
+    fn put_own(
+        &self,
+        own: &mut OwnWrites,
+        stored: &[u8],
+        value: &[u8],
+        expiry: Option<Expiry>,
+    ) -> Result<()> {
+        match expiry.or(self.id.as_ref().and_then(|id| id.expiry())) {
+            None => own.put(stored, value),
+            Some(expiry) => match self.tx.reader.storage().clock.kind_of(expiry)?.expiry() {
+                None => own.put(stored, value),
+                Some(time) => own.put_until(stored, time, value),
+            },
+        }
     }
 
     /// [`Transaction::delete`](crate::Transaction::delete).
@@ -131,7 +159,7 @@ impl<'t> KeyspaceTransaction<'t> {
             let mut work = lock(&self.tx.work);
             let is_new = work.get(&self.tx.reader, stored)?.is_none();
             if is_new {
-                self.write_into(&mut work, |own| own.put(stored, value))?;
+                self.write_into(&mut work, |own| self.put_own(own, stored, value, None))?;
             }
             Ok(is_new)
         })

@@ -4,7 +4,7 @@ use crate::bounds::KeyRange;
 use crate::direction::Direction;
 use crate::engine::read::view::View;
 use crate::error::{Error, Result};
-use crate::key::{Heads, Seq, SplitKey, Value};
+use crate::key::{AsOf, Heads, SplitKey, Value};
 use crate::merge::{MergeCursor, Skipped};
 use crate::segment::Access;
 use std::ops::Bound;
@@ -26,7 +26,7 @@ pub struct Range {
     heads: Heads,
     /// Returned instead of the first row.
     failure: Option<Box<Error>>,
-    seq: Seq,
+    as_of: AsOf,
     /// The bounds of the stored keys.
     lower: Bound<Vec<u8>>,
     upper: Bound<Vec<u8>>,
@@ -42,8 +42,8 @@ pub struct Range {
 
 impl Range {
     /// The rows between two bounds of stored keys, which have these heads.
-    pub(super) fn new(view: Arc<View>, seq: Seq, (lower, upper): KeyRange, heads: Heads) -> Self {
-        Range { view: Some(view), seq, heads, lower, upper, done: false, ..Range::empty() }
+    pub(super) fn new(view: Arc<View>, as_of: AsOf, (lower, upper): KeyRange, heads: Heads) -> Self {
+        Range { view: Some(view), as_of, heads, lower, upper, done: false, ..Range::empty() }
     }
 
     /// A range without rows.
@@ -52,7 +52,7 @@ impl Range {
             view: None,
             heads: Heads::None,
             failure: None,
-            seq: 0,
+            as_of: AsOf::seq(0),
             lower: Bound::Unbounded,
             upper: Bound::Unbounded,
             front: None,
@@ -194,9 +194,9 @@ impl Range {
         };
         if let (None, Some(view)) = (&mine, &self.view) {
             let (start, end) = (start.as_ref().map(Vec::as_slice), end.as_ref().map(Vec::as_slice));
-            let merge = view.merge(self.seq, direction, start, end, self.access);
+            let merge = view.merge(self.as_of, direction, start, end, self.access);
             *mine = Some(match &self.skipped {
-                Some(skipped) => merge.masked_by(view.mask_with_doubts(self.seq, direction, skipped)),
+                Some(skipped) => merge.masked_by(view.mask_with_doubts(self.as_of.seq, direction, skipped)),
                 None => merge,
             });
         }

@@ -6,7 +6,7 @@ use crate::bounds::{KeyBounds, KeyRange};
 use crate::engine::read::Reader;
 use crate::engine::read::view::View;
 use crate::error::{Error, Result};
-use crate::key::{Heads, Seq, Space, Value, prefix_end};
+use crate::key::{AsOf, Heads, Space, Value, prefix_end};
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct Snapshot {
     reader: Reader,
     view: Arc<View>,
-    seq: Seq,
+    as_of: AsOf,
     space: Space,
     /// Whether any stored key has a head.
     have_heads: bool,
@@ -29,9 +29,9 @@ pub struct Snapshot {
 impl Snapshot {
     /// A snapshot of this moment. With `failure`, every read of it fails.
     pub(super) fn new(reader: Reader, space: Space, failure: Option<Error>) -> Self {
-        let (view, seq) = reader.snapshot();
+        let (view, as_of) = reader.snapshot();
         let have_heads = reader.storage().keyspaces.have_heads();
-        Snapshot { reader, view, seq, space, have_heads, failure }
+        Snapshot { reader, view, as_of, space, have_heads, failure }
     }
 
     /// The number of the open store.
@@ -52,7 +52,7 @@ impl Snapshot {
         match &self.failure {
             Some(error) => Err(error.clone()),
             None => {
-                let get = |stored: &[u8]| self.reader.get_in(&self.view, self.seq, stored);
+                let get = |stored: &[u8]| self.reader.get_in(&self.view, self.as_of, stored);
                 self.space.with_stored(key.as_ref(), get)
             }
         }
@@ -99,10 +99,10 @@ impl Snapshot {
         let heads = self.space.heads(self.have_heads);
         match &self.failure {
             Some(error) => Range::failed(error.clone()),
-            None if heads == Heads::None => Range::new(Arc::clone(&self.view), self.seq, range, heads),
+            None if heads == Heads::None => Range::new(Arc::clone(&self.view), self.as_of, range, heads),
             None => {
                 let range = self.space.stored_range(range);
-                Range::new(Arc::clone(&self.view), self.seq, range, heads)
+                Range::new(Arc::clone(&self.view), self.as_of, range, heads)
             }
         }
     }
@@ -110,6 +110,6 @@ impl Snapshot {
     /// A cursor over all rows, at none yet. See [`Cursor`].
     pub fn cursor(&self) -> Cursor {
         let heads = self.space.heads(self.have_heads);
-        Cursor::new(&self.view, self.seq, self.space, heads, self.failure.clone())
+        Cursor::new(&self.view, self.as_of, self.space, heads, self.failure.clone())
     }
 }

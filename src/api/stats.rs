@@ -7,7 +7,7 @@ use crate::hash::KeyHash;
 use crate::live::{LiveSegment, Segments};
 use crate::sidecar::Facts;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 /// Counters since the store was opened, and its current state.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -126,6 +126,13 @@ pub struct LevelStats {
     pub tombstones: u64,
     /// Ranges of keys that range tombstones delete.
     pub range_tombstones: u64,
+    /// Entries that expire, or have expired.
+    pub expiring: u64,
+    /// About how many of these have expired, by what the segments say without being read.
+    pub expired: u64,
+    /// When about a quarter more of a segment's entries will have expired, or its first or last one; `None`
+    /// if nothing expires.
+    pub next_expiry: Option<SystemTime>,
     /// Bytes of the segment files.
     pub data_bytes: u64,
     /// Size of the filters, in bytes.
@@ -183,7 +190,7 @@ impl Stats {
     /// The current statistics of a store.
     pub(crate) fn of(engine: &Engine) -> Stats {
         let (view, storage) = (engine.shared.current_view(), &engine.shared.storage);
-        let metrics = &storage.metrics;
+        let (metrics, now) = (&storage.metrics, storage.clock.moment());
         let get = |counter: &AtomicU64| counter.load(Relaxed);
         let FilterSums { probes, maybes, false_positives } = FilterSums::of(&metrics.filters);
         let levels = view.live.levels().iter().take(view.live.deepest() + 1).enumerate();
@@ -199,6 +206,9 @@ impl Stats {
                     keys,
                     tombstones: segments.iter().map(|s| s.meta.tombstones).sum(),
                     range_tombstones: segments.iter().map(|s| s.meta.ranges).sum(),
+                    expiring: segments.iter().map(|s| s.meta.expiries.count).sum(),
+                    expired: segments.iter().map(|s| s.meta.expiries.expired_at(now)).sum(),
+                    next_expiry: segments.iter().filter_map(|s| s.meta.expiries.next_after(now)).min(),
                     data_bytes: level.file_bytes(),
                     filter_bytes: facts(segments).map(Facts::filter_bytes).fold(0, u64::saturating_add),
                     filter_prefixes: facts(segments).map(Facts::prefix_members).fold(0, u64::saturating_add),

@@ -7,7 +7,7 @@ use crate::bounds::KeyBounds;
 use crate::engine::Engine;
 use crate::engine::transaction::Work;
 use crate::error::{Error, Result};
-use crate::key::{Space, Value};
+use crate::key::{Expiry, Space, Value};
 use crate::options::{Durability, Isolation};
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
@@ -180,6 +180,15 @@ impl Transaction {
     /// [`Error::ReadOnly`]. The transaction is then as before.
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         self.default_keyspace().put(key, value)
+    }
+
+    /// [`put`](Self::put) of a row that expires. A duration counts from this call. The transaction itself
+    /// reads as of its start, also what has expired since.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for an expiry that is not possible; the errors of [`put`](Self::put).
+    pub fn put_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, expiry: Expiry) -> Result<()> {
+        self.default_keyspace().put_with(key, value, expiry)
     }
 
     /// Removes `key`. A missing key is not an error.

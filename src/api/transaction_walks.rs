@@ -8,7 +8,7 @@ use crate::engine::read::Reader;
 use crate::engine::read::view::View;
 use crate::engine::transaction::Work;
 use crate::error::Result;
-use crate::key::{Seq, Space, Value};
+use crate::key::{AsOf, Space, Value};
 use crate::sync::{Mutex, lock};
 use std::ops::Bound;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ struct Walk<'t>(&'t Mutex<Work>);
 
 impl<'t> Walk<'t> {
     /// Begins a walk. Returns it with what it reads from.
-    fn begin(reader: &Reader, work: &'t Mutex<Work>) -> (Self, Arc<View>, Seq) {
+    fn begin(reader: &Reader, work: &'t Mutex<Work>) -> (Self, Arc<View>, AsOf) {
         let mut state = lock(work);
         state.reads.begin_walk();
-        (Walk(work), state.view_with_own(reader), state.seen.seq)
+        (Walk(work), state.view_with_own(reader), state.as_of())
     }
 
     fn add(&self, range: KeyRange) {
@@ -55,10 +55,10 @@ pub struct TransactionRange<'t> {
 
 impl<'t> TransactionRange<'t> {
     pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>, space: Space, range: KeyRange) -> Self {
-        let (walk, view, seq) = Walk::begin(reader, work);
+        let (walk, view, as_of) = Walk::begin(reader, work);
         // The transaction may have written the first key with a head.
         let bounds = space.stored_range(range);
-        let range = Range::new(view, seq, bounds.clone(), space.heads(true));
+        let range = Range::new(view, as_of, bounds.clone(), space.heads(true));
         TransactionRange { range, bounds: Some(bounds), walk, has_begun: false }
     }
 
@@ -180,8 +180,8 @@ pub struct TransactionCursor<'t> {
 
 impl<'t> TransactionCursor<'t> {
     pub(super) fn new(reader: &Reader, work: &'t Mutex<Work>, space: Space) -> Self {
-        let (walk, view, seq) = Walk::begin(reader, work);
-        let cursor = Cursor::new(&view, seq, space, space.heads(true), None);
+        let (walk, view, as_of) = Walk::begin(reader, work);
+        let cursor = Cursor::new(&view, as_of, space, space.heads(true), None);
         TransactionCursor { cursor, space, walked: None, walk }
     }
 

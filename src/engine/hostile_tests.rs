@@ -80,7 +80,7 @@ fn segment(dir: &Path, id: FileId) -> SegmentSummary {
     let path = dir.join(id.file_name(FileKind::Segment));
     let mut writer = SegmentWriter::create(&RealFs, &path, id, STORE, WriterOptions::default()).unwrap();
     for (seq, key) in ["a", "b", "c"].iter().enumerate() {
-        writer.append(key.as_bytes(), 1 + seq as u64, EntryKind::Put, b"value").unwrap();
+        writer.append(key.as_bytes(), 1 + seq as u64, EntryKind::PUT, b"value").unwrap();
     }
     writer.finish().unwrap()
 }
@@ -184,7 +184,7 @@ fn i12_open_top_indexes_stay_within_their_budget() {
             let path = dir.path().join(FileId(id).file_name(FileKind::Segment));
             let mut writer =
                 SegmentWriter::create(&RealFs, &path, FileId(id), STORE, WriterOptions::default()).unwrap();
-            (0..40).for_each(|n| _ = writer.append(&key(n), 1, EntryKind::Put, b"").unwrap());
+            (0..40).for_each(|n| _ = writer.append(&key(n), 1, EntryKind::PUT, b"").unwrap());
             SegmentFile::new(Arc::clone(&files), FileId(id), writer.finish().unwrap().digest)
         })
         .collect();

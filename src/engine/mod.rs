@@ -1,6 +1,7 @@
 //! The store behind [`Db`](crate::Db). `read` serves a get; a put passes `write`, and later `compact`.
 
 pub(crate) mod backoff;
+pub(crate) mod clock;
 pub(crate) mod compact;
 pub(crate) mod control;
 pub(crate) mod copies;

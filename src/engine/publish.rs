@@ -178,12 +178,14 @@ impl Publisher {
         Ok(())
     }
 
-    /// Records in the manifest how much of the logs was synced, so that a loss is detected.
-    pub fn publish_log_mark(&self) -> Result<()> {
+    /// Records in the manifest how much of the logs was synced, so that a loss is detected, and what the
+    /// clock has reached.
+    pub fn publish_marks(&self) -> Result<()> {
         let mut manifest = lock(&self.manifest);
         let (log, state) = manifest.as_mut().ok_or(Error::ReadOnly)?;
         let log_mark = self.shared.control.lock().logs.synced;
-        if log_mark.map(|mark| mark.next_seq) <= state.log_mark.map(|mark| mark.next_seq) {
+        let has_mark = log_mark.map(|mark| mark.next_seq) <= state.log_mark.map(|mark| mark.next_seq);
+        if has_mark && self.shared.storage.clock.shown().is_none_or(|time| time <= state.time) {
             return Ok(());
         }
         let edit = Edit { log_mark, ..Edit::default() };
@@ -221,6 +223,7 @@ impl Publisher {
             self.rewrite_if_needed(manifest, state)?;
             self.shared.storage.fs.sync_dir(&self.shared.storage.dir)?;
             edit.next_id = Some(self.shared.storage.take_version());
+            edit.time = self.shared.storage.clock.shown();
             check_edit(&edit)?;
             state.check(&edit).map_err(Error::Internal)?;
             let checked = next.map_or(Ok(()), |next| next.check_disjoint(added));

@@ -12,7 +12,7 @@ use super::read::view::View;
 use super::storage::Storage;
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::Seq;
+use crate::key::{AsOf, Seq};
 use crate::live::LiveSet;
 use crate::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{ArcSwap, Condvar, Instant, ShortGuard, ShortLock};
@@ -149,7 +149,7 @@ impl Shared {
     pub fn exact_snapshot(&self) -> (Arc<View>, Seen) {
         loop {
             let epoch = self.epoch();
-            let (view, seq) = self.snapshot();
+            let (view, seq) = (self.current_view(), self.visible());
             // The number may be of an entry in a memtable that became active after the view was loaded.
             if self.epoch() == epoch {
                 return (view, Seen { seq, epoch });
@@ -157,11 +157,13 @@ impl Shared {
         }
     }
 
-    /// The view and sequence number for a read that starts now, loaded in the order that [`View`] requires.
+    /// The view, the sequence number and the moment for a read that starts now, loaded in the order that
+    /// [`View`] requires.
     #[inline]
-    pub fn snapshot(&self) -> (Arc<View>, Seq) {
+    pub fn snapshot(&self) -> (Arc<View>, AsOf) {
         let view = self.current_view();
-        (view, self.visible())
+        let seq = self.visible();
+        (view, AsOf { seq, time: self.storage.clock.moment() })
     }
 
     /// Replaces the view. The caller holds `control`, so only one thread at a time does so. Returns the

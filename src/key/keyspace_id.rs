@@ -1,8 +1,10 @@
 //! What tells a keyspace from all others, also from later ones with its name.
 
-use super::Space;
-use crate::sync::atomic::{AtomicBool, Ordering};
+use super::expiry::Expiry;
+use super::space::Space;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// The most bytes of a keyspace's name.
 pub const KEYSPACE_NAME_BYTES_MAX: usize = 255;
@@ -17,12 +19,27 @@ pub struct KeyspaceId {
     /// Identifies the open store within this process.
     pub store: u64,
     is_dropped: AtomicBool,
+    /// How long its rows live unless a put says otherwise, in milliseconds; 0 if they do not expire.
+    expire_after: AtomicU64,
 }
 
 impl KeyspaceId {
     /// A keyspace that exists.
     pub fn new(name: String, space: Space, store: u64) -> Self {
-        KeyspaceId { name, space, store, is_dropped: AtomicBool::new(false) }
+        KeyspaceId { name, space, store, is_dropped: AtomicBool::new(false), expire_after: AtomicU64::new(0) }
+    }
+
+    /// Sets how long its rows live unless a put says otherwise.
+    pub fn set_expire_after(&self, lifetime: Option<Duration>) {
+        let millis = lifetime.map_or(0, |lifetime| u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX));
+        self.expire_after.store(millis, Ordering::Release);
+    }
+
+    /// When a row expires whose put does not say.
+    #[inline]
+    pub fn expiry(&self) -> Option<Expiry> {
+        let millis = self.expire_after.load(Ordering::Acquire);
+        (millis > 0).then(|| Expiry::after(Duration::from_millis(millis)))
     }
 
     /// Whether it was dropped.

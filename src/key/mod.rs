@@ -1,13 +1,18 @@
 //! Keys and values: order, sequence numbers, limits, and the shared value that reads return.
 
+mod expiry;
 mod fronts;
 mod keyspace_id;
+mod kind;
 mod space;
 mod split_key;
 mod stored_keys;
 
+pub use expiry::Expiry;
+pub(crate) use expiry::Moment;
 pub use fronts::{LONG_FRONT_BYTES, LongFront, front_of, long_front, prefix8, prefix16};
 pub use keyspace_id::{KEYSPACE_NAME_BYTES_MAX, KeyspaceId, NamedKeyspaces};
+pub use kind::{EntryKind, Time};
 pub use space::{HEADS_START, Heads, MAX_STORED_KEY_BYTES, Space, without_head};
 pub use split_key::SplitKey;
 pub use stored_keys::StoredKeys;
@@ -50,13 +55,20 @@ pub fn check_next_seq(next: Seq) -> Result<()> {
     check_seq(next.saturating_sub(1))
 }
 
-/// Put or tombstone.
+/// What a read sees: the entries up to a sequence number that have not expired by a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum EntryKind {
-    /// The key was deleted. Hides all older entries of the key.
-    Tombstone,
-    /// The key has a value.
-    Put,
+pub struct AsOf {
+    /// The sequence number.
+    pub seq: Seq,
+    /// The moment.
+    pub time: Time,
+}
+
+impl AsOf {
+    /// All entries up to a number, those that have expired included.
+    pub fn seq(seq: Seq) -> Self {
+        AsOf { seq, time: Time::START }
+    }
 }
 
 /// The newest entry that a memtable or a segment has for a key.

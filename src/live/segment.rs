@@ -1,9 +1,13 @@
 //! A segment of a live set.
 
+use crate::key::Time;
 use crate::manifest::{Place, SegmentMeta};
 use crate::segment::SegmentFile;
 use crate::sidecar::{Facts, LiveSidecar};
 use std::sync::Arc;
+
+/// The share of a segment's entries that may have expired before it is rewritten for the disk that they take.
+const EXPIRED_SHARE: f64 = 1.0 / 3.0;
 
 /// A segment in a live set, with its level and its sidecar.
 #[derive(Clone)]
@@ -17,6 +21,11 @@ pub struct LiveSegment {
 }
 
 impl LiveSegment {
+    /// From when on it is worth rewriting, because about so much of it has expired; `None` if never.
+    pub fn rewrite_from(&self) -> Option<Time> {
+        self.meta.expired_from(EXPIRED_SHARE)
+    }
+
     /// Whether it has a sidecar whose checksums are not verified yet.
     pub fn waits_for_verification(&self) -> bool {
         self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())

@@ -6,7 +6,7 @@
 
 use super::runs::Fenced;
 use super::segment::LiveSegment;
-use crate::key::common_prefix;
+use crate::key::{Time, common_prefix};
 use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
@@ -245,6 +245,8 @@ pub struct Piece {
     entries: u64,
     longest_streak: u64,
     ranges: u64,
+    has_expired_from: Option<Time>,
+    rewrite_from: Option<Time>,
 }
 
 /// The fences of a piece within a level whose keys share this many bytes.
@@ -264,6 +266,8 @@ impl Piece {
             entries: sum(|s| s.meta.entries),
             longest_streak: segments.iter().map(|s| s.meta.longest_streak).max().unwrap_or(0),
             ranges: sum(|s| s.meta.ranges),
+            has_expired_from: segments.iter().filter_map(|s| s.meta.expires_at()).min(),
+            rewrite_from: segments.iter().filter_map(LiveSegment::rewrite_from).min(),
             segments: segments.into(),
         }
     }
@@ -286,6 +290,16 @@ impl Piece {
     /// The number of range tombstones in its segments.
     pub fn ranges(&self) -> u64 {
         self.ranges
+    }
+
+    /// From when on all rows of one of its segments have expired; `None` if that never happens.
+    pub fn has_expired_from(&self) -> Option<Time> {
+        self.has_expired_from
+    }
+
+    /// From when on one of its segments is [worth rewriting](LiveSegment::rewrite_from); `None` if never.
+    pub fn rewrite_from(&self) -> Option<Time> {
+        self.rewrite_from
     }
 
     /// The smallest key of its first segment and the largest of its last one.

@@ -2,7 +2,7 @@
 
 use super::place::Place;
 use crate::id::FileId;
-use crate::key::Seq;
+use crate::key::{Seq, Time};
 use crate::ranges::last_key;
 use crate::segment::{SegmentSummary, StoreIdentity};
 use std::collections::{BTreeMap, BTreeSet};
@@ -51,6 +51,8 @@ pub struct Edit {
     pub last_seq: Option<Seq>,
     /// How much of the logs is known to be durable. Ignored if less than the state's mark.
     pub log_mark: Option<LogMark>,
+    /// The moment that the store's clock has reached. Ignored if before the state's.
+    pub time: Option<Time>,
 }
 
 /// The state of a store after a series of edits.
@@ -71,6 +73,8 @@ pub struct ManifestState {
     pub last_seq: Seq,
     /// How much of the logs is known to be durable; `None` before the first log.
     pub log_mark: Option<LogMark>,
+    /// The latest moment that the store's clock is known to have reached.
+    pub time: Time,
 }
 
 /// What an edit has replaced in a state.
@@ -81,6 +85,7 @@ pub struct Undo {
     next_id: FileId,
     last_seq: Seq,
     log_mark: Option<LogMark>,
+    time: Time,
 }
 
 impl ManifestState {
@@ -94,6 +99,7 @@ impl ManifestState {
             next_id: FileId(1),
             last_seq: 0,
             log_mark: None,
+            time: Time::START,
         }
     }
 
@@ -115,6 +121,7 @@ impl ManifestState {
             next_id: self.next_id,
             last_seq: self.last_seq,
             log_mark: self.log_mark,
+            time: self.time,
         };
         for meta in &edit.added {
             self.segments.insert(meta.id, meta.clone());
@@ -124,16 +131,17 @@ impl ManifestState {
         self.next_id = self.next_id.max(edit.next_id.unwrap_or(self.next_id));
         self.last_seq = edit.last_seq.unwrap_or(self.last_seq);
         self.log_mark = self.log_mark.max(edit.log_mark);
+        self.time = self.time.max(edit.time.unwrap_or_default());
         Ok(undo)
     }
 
     /// Restores the state before the last applied edit.
     pub fn take_back(&mut self, edit: &Edit, undo: Undo) {
-        let Undo { removed, log_floor, next_id, last_seq, log_mark } = undo;
+        let Undo { removed, log_floor, next_id, last_seq, log_mark, time } = undo;
         edit.added.iter().for_each(|meta| drop(self.segments.remove(&meta.id)));
         self.segments.extend(removed.into_iter().map(|meta| (meta.id, meta)));
-        (self.log_floor, self.next_id, self.last_seq, self.log_mark) =
-            (log_floor, next_id, last_seq, log_mark);
+        (self.log_floor, self.next_id, self.last_seq, self.log_mark, self.time) =
+            (log_floor, next_id, last_seq, log_mark, time);
     }
 
     /// Checks whether [`apply`](Self::apply) accepts an edit.
@@ -218,6 +226,7 @@ impl ManifestState {
             next_id: Some(self.next_id),
             last_seq: Some(self.last_seq),
             log_mark: self.log_mark,
+            time: Some(self.time).filter(|time| *time > Time::START),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! The byte map of a manifest, format version 6. Integers are little-endian; lengths and numbers within an
+//! The byte map of a manifest, format version 7. Integers are little-endian; lengths and numbers within an
 //! edit are varints.
 //!
 //! ```text
@@ -19,14 +19,15 @@
 //!       | 4, file number                            next file number
 //!       | 5, sequence number                        last sequence number
 //!       | 6, file number, length, sequence number   log mark
+//!       | 7, milliseconds since 1970                time
 //! ```
 //!
-//! - *version*: 6. In version 5, no stored key had a head (`src/key/space.rs`); it is read if no key starts
-//!   with 0xff. Version 4 did not name the formats of its segments. Version 3 belonged to segments of
-//!   version 4, and had 64 KiB of 0xff for the end of a range without one. Version 2 had neither longest
-//!   streak nor ranges. Every later version keeps magic, version and CRC in place, so that an old build can
-//!   name the version. In version 1 the CRC was at 28. An opened manifest is rewritten before the first edit,
-//!   so nothing is appended to one of an earlier version.
+//! - *version*: 7. Version 6 had neither times nor expiries in facts. In version 5, no stored key had a head
+//!   (`src/key/space.rs`); it is read if no key starts with 0xff. Version 4 did not name the formats of its
+//!   segments. Version 3 belonged to segments of version 4, and had 64 KiB of 0xff for the end of a range
+//!   without one. Version 2 had neither longest streak nor ranges. Every later version keeps magic, version
+//!   and CRC in place, so that an old build can name the version. In version 1 the CRC was at 28. An opened
+//!   manifest is rewritten before the first edit, so nothing is appended to one of an earlier version.
 //! - *store id*, *hash key*: random, set at creation.
 //! - *hash code*: how keys are hashed: 1, XXH3 seeded with the first 8 bytes of the hash key, the others
 //!   being zero; or 4, SipHash-1-3 under all 16 ([`crate::hash`]). Other codes belong to later versions.
@@ -36,9 +37,10 @@
 //! - *log mark*: how much is synced: this many bytes of this log, whose operations end before this sequence
 //!   number, and all earlier logs in full. The log exists unless it is below the log floor. If it is missing
 //!   or ends before its mark, it was damaged.
+//! - *time*: the latest moment that the store's clock has reached. Invalid: after the year 9999.
 //! - *payload length*: covered by the head's own checksum, which tells an edit cut short by the end of the
 //!   file from a damaged one.
-//! - *fields*: in any order, each any number of times. Fields 7 to 0xfe belong to later versions. Removals
+//! - *fields*: in any order, each any number of times. Fields 8 to 0xfe belong to later versions. Removals
 //!   apply first; of repeated numbers the last one counts. *Facts* repeat those in the segment's properties;
 //!   `src/segment/facts.rs` has their byte map. Invalid: invalid facts, or more data bytes than file bytes. A
 //!   file number is at most 2⁶², and the sums of each count and length over all segments are below 2⁵⁶.
@@ -55,7 +57,7 @@ use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::hash::{KeyHasher, is_newer_code};
 use crate::id::FileId;
-use crate::key::{MAX_NEXT_SEQ, MAX_SEQ, check_next_seq, check_seq};
+use crate::key::{MAX_NEXT_SEQ, MAX_SEQ, Time, check_next_seq, check_seq};
 use crate::segment::{Facts, SegmentSummary, StoreIdentity};
 use std::ops::RangeInclusive;
 use std::path::Path;
@@ -69,9 +71,11 @@ pub(super) const EDIT_HEAD_BYTES: usize = 16;
 pub(super) const FIELD_BYTES_MAX: usize = Facts::BYTES_MAX + 64;
 const MAGIC: &[u8; 8] = b"SBLMMAN\n";
 /// The versions that this build reads.
-pub const READS: RangeInclusive<u32> = 5..=6;
+pub const READS: RangeInclusive<u32> = 5..=7;
 /// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
+/// The first version in which keys may have heads.
+pub const HEADS_SINCE: u32 = 6;
 const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 8 + 4 + 16 + 4 && EDIT_HEAD_BYTES == 4 * 4);
 
 const REMOVED: u8 = 1;
@@ -80,8 +84,9 @@ const LOG_FLOOR: u8 = 3;
 const NEXT_ID: u8 = 4;
 const LAST_SEQ: u8 = 5;
 const LOG_MARK: u8 = 6;
+const TIME: u8 = 7;
 /// The last field of this version.
-const LAST_FIELD: u8 = LOG_MARK;
+const LAST_FIELD: u8 = TIME;
 const END: u8 = 0xff;
 
 pub(super) fn encode_header(header: StoreIdentity) -> Vec<u8> {
@@ -207,6 +212,7 @@ pub(super) fn encode_payload(edit: &Edit) -> Vec<u8> {
         (LOG_FLOOR, edit.log_floor.map(|id| id.0)),
         (NEXT_ID, edit.next_id.map(|id| id.0)),
         (LAST_SEQ, edit.last_seq),
+        (TIME, edit.time.map(Time::millis)),
     ];
     for (field, number) in numbers {
         if let Some(number) = number {
@@ -261,6 +267,10 @@ pub(super) fn decode_field(d: &mut Decoder<'_>, edit: &mut Edit) -> Option<bool>
             edit.log_mark = Some(LogMark { log, bytes, next_seq });
         }
         LAST_SEQ => edit.last_seq = Some(d.varint().filter(|&seq| seq <= MAX_SEQ)?),
+        TIME => {
+            let millis = d.varint().filter(|&millis| millis <= Time::MAX.millis())?;
+            edit.time = Some(Time::of_millis(millis));
+        }
         END => return Some(false),
         _ => return None,
     }

@@ -1,6 +1,7 @@
 //! Walking a memtable.
 
-use super::table::{MemKey, Memtable, Position, Search};
+use super::entry::{MemKey, MemKind, Position, Search};
+use super::table::Memtable;
 use crate::bounds::copy_bound;
 use crate::direction::Direction;
 use crate::key::{EntryKind, LongFront, Seq, SplitKey, Value, long_front};
@@ -38,13 +39,20 @@ struct MemItem {
     front: u128,
     key_len: u32,
     seq: Seq,
-    kind: EntryKind,
+    kind: MemKind,
     data: Bytes,
 }
 
 impl MemItem {
     fn key(&self) -> &[u8] {
         self.data.get(..self.key_len as usize).unwrap_or_default()
+    }
+
+    /// The kind, and where the value starts in the data.
+    fn kind(&self) -> (EntryKind, usize) {
+        let key_len = self.key_len as usize;
+        let (kind, skipped) = self.kind.split(self.data.get(key_len..).unwrap_or_default());
+        (kind, key_len + skipped)
     }
 }
 
@@ -94,10 +102,10 @@ impl MemtableCursor {
         self.at = self.at.wrapping_add(1);
     }
 
-    /// How many of the next `most` keys of the chunk come before the first tombstone.
+    /// How many of the next `most` keys of the chunk come before the first tombstone or value that expires.
     pub fn puts_ahead(&self, most: usize) -> usize {
         let ahead = self.items.get(self.at.wrapping_add(1)..).unwrap_or_default();
-        ahead.iter().take(most).take_while(|item| item.kind == EntryKind::Put).count()
+        ahead.iter().take(most).take_while(|item| item.kind == MemKind::Put).count()
     }
 
     /// Moves `n` keys further in the chunk, from 1 to [`ahead`](Self::ahead).
@@ -123,12 +131,12 @@ impl MemtableCursor {
     }
 
     /// Appends the fronts of the current entry and the rest of the chunk. Returns the length of their keys,
-    /// if they have one length and are puts.
+    /// if they have one length and are puts that do not expire.
     pub fn list_fronts(&self, out: &mut Vec<LongFront>) -> Option<usize> {
         let items = self.items.get(self.at..).unwrap_or_default();
         out.extend(items.iter().map(|item| long_front(item.key())));
         let len = items.first()?.key_len;
-        let are_plain = items.iter().all(|item| item.key_len == len && item.kind == EntryKind::Put);
+        let are_plain = items.iter().all(|item| item.key_len == len && item.kind == MemKind::Put);
         are_plain.then_some(len as usize)
     }
 
@@ -139,18 +147,18 @@ impl MemtableCursor {
 
     /// The kind under the cursor.
     pub fn kind(&self) -> EntryKind {
-        self.current().map_or(EntryKind::Tombstone, |item| item.kind)
+        self.current().map_or(EntryKind::TOMBSTONE, |item| item.kind().0)
     }
 
     /// The value under the cursor.
     pub fn value(&self) -> &[u8] {
-        self.current().and_then(|item| item.data.get(item.key_len as usize..)).unwrap_or_default()
+        self.current().and_then(|item| item.data.get(item.kind().1..)).unwrap_or_default()
     }
 
     /// The value under the cursor, shared.
     pub fn to_value(&self) -> Value {
         let item = self.current();
-        item.map(|item| Value::new(item.data.slice(item.key_len as usize..))).unwrap_or_default()
+        item.map(|item| Value::new(item.data.slice(item.kind().1..))).unwrap_or_default()
     }
 
     /// Copies the next chunk. A chunk ends between two keys, never between two versions of one.

@@ -4,10 +4,12 @@
 //! reader with the memtable and a sequence number has a stable snapshot.
 
 mod cursor;
+mod entry;
 mod owner;
 mod ranges;
 mod table;
 
 pub use cursor::MemtableCursor;
+pub use entry::MemKind;
 pub use ranges::RangeList;
 pub use table::{Memtable, MemtableFilter, RANGE_OVERHEAD_BYTES};

@@ -1,15 +1,14 @@
 //! The skiplist, its filter, and the order of its entries.
 
+use super::entry::{MemKey, MemKind, Position, Search};
 use super::ranges::{MemtableRanges, RangeList};
 use crate::error::Result;
 use crate::filter::{AtomicBloom, Verdict};
-use crate::key::{Entry, EntryKind, Seq, Value, prefix16};
+use crate::key::{Entry, EntryKind, Seq, prefix16};
 use crate::ranges::RangeTombstones;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 use bytes::Bytes;
 use crossbeam_skiplist::SkipMap;
-use std::borrow::Borrow;
-use std::cmp::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -84,17 +83,18 @@ impl Memtable {
         self.number == other.number + 1
     }
 
-    /// Adds one operation. `data` is the key, immediately followed by the value; `hash` is the key's hash.
+    /// Adds one operation. `data` is the key, immediately followed by the value, and between them the expiry
+    /// of a value that expires ([`Time::encoded`]); `hash` is the key's hash.
     ///
     /// The hash enters the filter before the entry enters the skiplist, and the caller publishes the sequence
     /// number after both. So a reader that may see the entry finds its bits set (I1).
-    pub fn insert(&self, hash: u64, seq: Seq, kind: EntryKind, key_len: usize, data: Bytes) {
+    pub fn insert(&self, hash: u64, seq: Seq, kind: MemKind, key_len: usize, data: Bytes) {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
         let prefix = prefix16(data.get(..key_len).unwrap_or_default());
         self.filter.insert(hash);
         self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
         self.filter.count(size);
-        if kind == EntryKind::Tombstone {
+        if kind == MemKind::Tombstone {
             self.tombstones.fetch_add(1, Memory::Relaxed);
         }
         self.last_seq.fetch_max(seq, Memory::Relaxed);
@@ -191,7 +191,8 @@ impl Memtable {
         for entry in self.map.iter() {
             let at = entry.key();
             if previous.as_ref().is_none_or(|p| p.key().key() != at.key()) {
-                sink(at.key(), at.seq, at.kind, at.data.get(at.key_len as usize..).unwrap_or_default())?;
+                let (kind, from) = at.kind();
+                sink(at.key(), at.seq, kind, at.data.get(from..).unwrap_or_default())?;
             }
             previous = Some(entry);
         }
@@ -259,142 +260,3 @@ impl MemtableFilter {
         self.keys.prefetch(hash);
     }
 }
-
-/// Key, sequence number and value. Comparisons mostly end at `prefix`, in the skiplist node itself.
-pub(super) struct MemKey {
-    /// The keys of a store often share their first eight bytes, seldom their first 16.
-    pub prefix: u128,
-    pub seq: Seq,
-    pub kind: EntryKind,
-    pub key_len: u32,
-    /// The key, immediately followed by the value.
-    pub data: Bytes,
-}
-
-impl MemKey {
-    #[inline]
-    pub fn key(&self) -> &[u8] {
-        self.data.get(..self.key_len as usize).unwrap_or_default()
-    }
-
-    #[inline]
-    pub fn value(&self) -> Value {
-        Value::new(self.data.slice(self.key_len as usize..))
-    }
-
-    #[inline]
-    pub fn entry(&self) -> Entry {
-        Entry { seq: self.seq, kind: self.kind, value: self.value() }
-    }
-}
-
-/// A position in the order of entries, owned or borrowed, so that searches do not allocate.
-pub(super) trait Position {
-    /// The first 16 bytes of the key ([`prefix16`]).
-    fn prefix(&self) -> u128;
-    /// The key and the sequence number, which decide between equal prefixes.
-    fn rest(&self) -> (&[u8], Seq);
-}
-
-impl Position for MemKey {
-    #[inline]
-    fn prefix(&self) -> u128 {
-        self.prefix
-    }
-
-    #[inline]
-    fn rest(&self) -> (&[u8], Seq) {
-        (self.key(), self.seq)
-    }
-}
-
-pub(super) struct Search<'a> {
-    prefix: u128,
-    key: &'a [u8],
-    seq: Seq,
-}
-
-impl<'a> Search<'a> {
-    #[inline]
-    pub fn new(key: &'a [u8], seq: Seq) -> Self {
-        Search { prefix: prefix16(key), key, seq }
-    }
-}
-
-impl Position for Search<'_> {
-    #[inline]
-    fn prefix(&self) -> u128 {
-        self.prefix
-    }
-
-    #[inline]
-    fn rest(&self) -> (&[u8], Seq) {
-        (self.key, self.seq)
-    }
-}
-
-impl<'a> Borrow<dyn Position + 'a> for MemKey {
-    #[inline]
-    fn borrow(&self) -> &(dyn Position + 'a) {
-        self
-    }
-}
-
-/// Keys ascending, and for the same key the newest entry first.
-#[inline]
-fn compare<A: Position + ?Sized, B: Position + ?Sized>(a: &A, b: &B) -> Ordering {
-    let (left, right) = (a.prefix(), b.prefix());
-    if left == right {
-        compare_rest(a.rest(), b.rest())
-    } else if left < right {
-        Ordering::Less
-    } else {
-        Ordering::Greater
-    }
-}
-
-/// Out of line, to keep the loop of a search small.
-#[inline(never)]
-fn compare_rest(a: (&[u8], Seq), b: (&[u8], Seq)) -> Ordering {
-    a.0.cmp(b.0).then_with(|| b.1.cmp(&a.1))
-}
-
-impl Ord for MemKey {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare(self, other)
-    }
-}
-impl PartialOrd for MemKey {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for MemKey {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for MemKey {}
-
-impl Ord for dyn Position + '_ {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare(self, other)
-    }
-}
-impl PartialOrd for dyn Position + '_ {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for dyn Position + '_ {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for dyn Position + '_ {}

@@ -27,7 +27,7 @@ mod source;
 
 use crate::direction::Direction;
 use crate::error::Result;
-use crate::key::{EntryKind, Seq, SplitKey, Value};
+use crate::key::{EntryKind, Seq, SplitKey, Time, Value};
 use galloping::count_leading;
 use inputs::Inputs;
 use order::{Place, ordered, sink};
@@ -56,6 +56,8 @@ pub struct MergeCursor {
     /// an earlier key.
     led: bool,
     started: bool,
+    /// The moment of the walk: it shows no value that has expired by then.
+    time: Time,
 }
 
 impl MergeCursor {
@@ -69,7 +71,13 @@ impl MergeCursor {
     ) -> Self {
         let order = Vec::with_capacity(sources.len());
         let inputs = Inputs::new(sources, direction, end, mask.map(Box::new));
-        MergeCursor { inputs, order, top: usize::MAX, lead: 0, led: false, started: false }
+        let time = Time::START;
+        MergeCursor { inputs, order, top: usize::MAX, lead: 0, led: false, started: false, time }
+    }
+
+    /// The merge at a moment: values that have expired by then are not [visible](Self::is_visible).
+    pub fn at(self, time: Time) -> Self {
+        MergeCursor { time, ..self }
     }
 
     /// The merge with another mask. Only before its first entry.
@@ -138,7 +146,7 @@ impl MergeCursor {
     fn find_visible(&mut self, mut found: bool) -> Result<bool> {
         let (mut hidden, mut span) = (0u32, None);
         while found && !self.is_visible()? {
-            let is_hidden = self.kind() == EntryKind::Put; // The mask was checked for this key only then.
+            let is_hidden = self.kind().is_alive(self.time); // The mask was checked for this key only then.
             let now = self.inputs.mask.as_ref().map(|mask| mask.spans());
             if span != now {
                 (hidden, span) = (0, now); // Each of many ranges is passed after as few entries as the first.
@@ -357,19 +365,18 @@ impl MergeCursor {
     /// Put or tombstone at the current position.
     #[inline]
     pub fn kind(&self) -> EntryKind {
-        self.top().map_or(EntryKind::Tombstone, MergeSource::kind)
+        self.top().map_or(EntryKind::TOMBSTONE, MergeSource::kind)
     }
 
-    /// Whether readers see the entry at the current position: it is a put, and no range tombstone deletes it.
+    /// Whether readers see the entry at the current position: it is a put that has not expired, and no range
+    /// tombstone deletes it.
     ///
     /// # Errors
     /// The errors of reading range tombstones.
     #[inline]
     pub fn is_visible(&mut self) -> Result<bool> {
-        match self.kind() {
-            EntryKind::Put if self.inputs.mask.is_some() => self.is_unmasked(),
-            kind => Ok(kind == EntryKind::Put),
-        }
+        let is_alive = self.kind().is_alive(self.time);
+        if is_alive && self.inputs.mask.is_some() { self.is_unmasked() } else { Ok(is_alive) }
     }
 
     #[inline(never)]

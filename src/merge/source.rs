@@ -146,7 +146,7 @@ impl MergeSource {
         match self {
             MergeSource::Memtable(cursor) => cursor.kind(),
             MergeSource::Run(RunCursor { at: RunPosition::Within(cursor), .. }) => cursor.kind(),
-            MergeSource::Run(_) => EntryKind::Tombstone,
+            MergeSource::Run(_) => EntryKind::TOMBSTONE,
         }
     }
 

@@ -3,7 +3,9 @@
 use super::{FilterPolicy, check_block_bytes, check_compression};
 use crate::error::Result;
 use crate::filter::{PrefixExtractor, PrefixSet};
+use crate::key::Expiry;
 use crate::segment::Compression;
+use std::time::Duration;
 
 /// The settings of a keyspace. What is not set is as in the [`Options`](crate::Options) of the store.
 ///
@@ -34,6 +36,7 @@ pub struct KeyspaceOptions {
     pub(crate) prefixes: Option<Result<PrefixSet, crate::filter::Error>>,
     pub(crate) compression: Option<Compression>,
     pub(crate) block_bytes: Option<usize>,
+    pub(crate) expire_after: Option<Duration>,
 }
 
 impl KeyspaceOptions {
@@ -72,6 +75,18 @@ impl KeyspaceOptions {
         self
     }
 
+    /// How long its rows live, from when they are written: at least a millisecond. Applies to puts from now
+    /// on that do not say when their row expires. By default, rows do not expire.
+    pub fn expire_after(mut self, lifetime: Duration) -> Self {
+        self.expire_after = Some(lifetime);
+        self
+    }
+
+    /// How long its rows live, if they expire.
+    pub fn lifetime(&self) -> Option<Duration> {
+        self.expire_after
+    }
+
     /// The filter policy, if it has one of its own.
     pub fn own_filter_policy(&self) -> Option<FilterPolicy> {
         self.filter_policy
@@ -91,6 +106,7 @@ impl KeyspaceOptions {
         self.block_bytes.map_or(Ok(()), check_block_bytes)?;
         self.compression.map_or(Ok(()), check_compression)?;
         self.prefixes.clone().transpose()?;
+        self.expire_after.map_or(Ok(()), |lifetime| Expiry::after(lifetime).checked().map(drop))?;
         Ok(())
     }
 }
@@ -107,6 +123,7 @@ impl std::fmt::Display for KeyspaceOptions {
             prefixes,
             self.compression.map(|compression| format!("compression {}", compression.name())),
             self.block_bytes.map(|bytes| format!("blocks of {bytes} bytes")),
+            self.expire_after.map(|lifetime| format!("rows expire after {lifetime:?}")),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if parts.is_empty() { f.write_str("as the store") } else { f.write_str(&parts.join(", ")) }
@@ -122,6 +139,9 @@ mod tests {
         assert!(KeyspaceOptions::new().block_bytes(255).validate().is_err());
         assert!(KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(1.0)).validate().is_err());
         assert!(KeyspaceOptions::new().prefixes([PrefixExtractor::fixed(0)]).validate().is_err());
+        assert!(KeyspaceOptions::new().expire_after(Duration::from_micros(999)).validate().is_err());
+        assert!(KeyspaceOptions::new().expire_after(Duration::MAX).validate().is_err());
+        assert!(KeyspaceOptions::new().expire_after(Duration::from_millis(1)).validate().is_ok());
         assert!(KeyspaceOptions::new().validate().is_ok());
     }
 }

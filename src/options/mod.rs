@@ -17,6 +17,7 @@ use crate::fs::{Fs, RealFs};
 use crate::hash::KeyHash;
 use crate::segment::Compression;
 use crate::sidecar::Residency;
+use crate::sync::{SystemClock, WallClock};
 use std::sync::Arc;
 
 /// The number of segments in level 0 that starts a compaction.
@@ -75,6 +76,7 @@ pub struct Options {
     pub(crate) has_segments: bool,
     pub(crate) mode: Option<u32>,
     pub(crate) fs: Arc<dyn Fs>,
+    pub(crate) clock: Arc<dyn WallClock>,
 }
 
 impl Default for Options {
@@ -101,6 +103,7 @@ impl Default for Options {
             has_segments: true,
             mode: None,
             fs: Arc::new(RealFs),
+            clock: Arc::new(SystemClock),
         }
     }
 }
@@ -296,6 +299,12 @@ impl Options {
     /// The file system to use. Default: the operating system's. For fault injection.
     pub fn filesystem(mut self, fs: Arc<dyn Fs>) -> Self {
         self.fs = fs;
+        self
+    }
+
+    /// The clock by which rows expire. Default: the system's. For tests of what expires.
+    pub fn clock(mut self, clock: Arc<dyn WallClock>) -> Self {
+        self.clock = clock;
         self
     }
 

@@ -4,12 +4,15 @@
 use super::{FilterPolicy, KeyspaceOptions};
 use crate::codec::{Decoder, Encode};
 use crate::filter::{PrefixExtractor, PrefixSet};
+use crate::key::Expiry;
 use crate::segment::Compression;
+use std::time::Duration;
 
 const FILTER_POLICY: u8 = 1;
 const PREFIXES: u8 = 2;
 const COMPRESSION: u8 = 3;
 const BLOCK_BYTES: u8 = 4;
+const EXPIRE_AFTER: u8 = 5;
 
 /// Why options cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,11 @@ pub fn encode(options: &KeyspaceOptions, out: &mut Vec<u8>) {
         let mut contents = Vec::new();
         contents.put_u64(bytes as u64);
         field(BLOCK_BYTES, &contents);
+    }
+    if let Some(lifetime) = options.expire_after {
+        let mut contents = Vec::new();
+        contents.put_u64(u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX));
+        field(EXPIRE_AFTER, &contents);
     }
 }
 
@@ -81,6 +89,11 @@ pub fn decode(fields: &mut Decoder<'_>) -> Result<KeyspaceOptions, Unreadable> {
                 let bytes = contents.u64().ok_or(Unreadable::Damaged)?;
                 options.block_bytes = usize::try_from(bytes).ok();
                 options.block_bytes.is_some_and(|bytes| super::check_block_bytes(bytes).is_ok())
+            }
+            EXPIRE_AFTER => {
+                let lifetime = Duration::from_millis(contents.u64().ok_or(Unreadable::Damaged)?);
+                options.expire_after = Some(lifetime);
+                Expiry::after(lifetime).checked().is_ok()
             }
             newer => return Err(Unreadable::Newer(newer)),
         };
@@ -129,6 +142,7 @@ mod tests {
             let options = KeyspaceOptions::new()
                 .compression(compression)
                 .block_bytes(256)
+                .expire_after(Duration::from_secs(30))
                 .prefixes(PrefixExtractor::row_and_column(b'/'));
             assert_eq!(decode(&mut Decoder::new(&encoded(&options))).unwrap(), options);
         }

@@ -242,12 +242,7 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
     /// Put or tombstone.
     #[inline]
     pub fn kind(&self, at: usize) -> EntryKind {
-        let bits = || self.bytes.get(self.layout.tombstones + at / 8).copied().unwrap_or_default();
-        if self.has_tombstones() && bits() >> (at % 8) & 1 == 1 {
-            EntryKind::Tombstone
-        } else {
-            EntryKind::Put
-        }
+        if self.has_only_puts() { EntryKind::PUT } else { self.layout.kind(&self.bytes, at) }
     }
 
     /// Whether the values are coded, so that [`value`](Self::value) returns codes.
@@ -256,10 +251,10 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
         self.layout.header.has_coded_values
     }
 
-    /// Whether any row is a tombstone.
+    /// Whether all rows are puts that do not expire.
     #[inline]
-    pub fn has_tombstones(&self) -> bool {
-        self.layout.header.tombstones > 0
+    pub fn has_only_puts(&self) -> bool {
+        self.layout.header.has_only_puts()
     }
 
     /// The value of row `at`.
@@ -336,7 +331,7 @@ impl<B: Deref<Target = [u8]>> Rows<B> {
         for at in 0..self.len() {
             self.key(at).copy_into(&mut key);
             let (kind, value) = (self.kind(at), self.value(at));
-            if at > 0 && key <= before || kind == EntryKind::Tombstone && !value.is_empty() {
+            if at > 0 && key <= before || kind == EntryKind::TOMBSTONE && !value.is_empty() {
                 builder.clear();
                 return false;
             }

@@ -2,7 +2,7 @@
 
 use super::block_layout::{BlockHeader, Layout};
 use crate::codec::{Encode, uint_width};
-use crate::key::{EntryKind, Seq};
+use crate::key::{EntryKind, Seq, Time};
 
 /// Collects the entries of one block: `(append* finish_into)*`.
 #[derive(Default)]
@@ -19,6 +19,8 @@ pub struct BlockBuilder {
     value_ends: Vec<u32>,
     seqs: Vec<Seq>,
     tombstones: Vec<u8>,
+    /// In milliseconds; 0 for an entry without one.
+    expiries: Vec<u64>,
     has_coded_values: bool,
 }
 
@@ -42,13 +44,15 @@ struct Shape {
     min_seq: Seq,
     max_seq: Seq,
     has_tombstones: bool,
+    /// The earliest and the latest expiry, in milliseconds.
+    expiries: Option<(u64, u64)>,
 }
 
 impl Shape {
     /// The shape with one more entry, whose key shares `shared` leading bytes with the previous one.
     #[inline]
     fn with(self, shared: usize, key_len: usize, seq: Seq, kind: EntryKind, value_len: usize) -> Self {
-        let is_tombstone = kind == EntryKind::Tombstone;
+        let is_tombstone = kind == EntryKind::TOMBSTONE;
         if self.count == 0 {
             return Shape {
                 count: 1,
@@ -60,6 +64,7 @@ impl Shape {
                 min_seq: seq,
                 max_seq: seq,
                 has_tombstones: is_tombstone,
+                expiries: kind.expiry().map(|time| (time.millis(), time.millis())),
             };
         }
         Shape {
@@ -72,7 +77,15 @@ impl Shape {
             min_seq: self.min_seq.min(seq),
             max_seq: self.max_seq.max(seq),
             has_tombstones: self.has_tombstones | is_tombstone,
+            expiries: self.expiries_with(kind),
         }
+    }
+
+    #[inline]
+    fn expiries_with(&self, kind: EntryKind) -> Option<(u64, u64)> {
+        let Some(time) = kind.expiry() else { return self.expiries };
+        let (first, last) = self.expiries.unwrap_or((time.millis(), time.millis()));
+        Some((first.min(time.millis()), last.max(time.millis())))
     }
 
     #[inline]
@@ -93,6 +106,7 @@ impl Shape {
             value_width,
             seq_width: uint_width(self.max_seq - self.min_seq) as u8,
             tombstones: u8::from(self.has_tombstones),
+            expiry_width: self.expiries.map_or(0, |(first, last)| uint_width(last - first + 1) as u8),
             min_seq: self.min_seq,
             has_coded_values: false,
         }
@@ -166,11 +180,12 @@ impl BlockBuilder {
         self.values.extend_from_slice(value);
         self.value_ends.push(self.values.len() as u32);
         self.seqs.push(seq);
+        self.expiries.push(kind.expiry().map_or(0, Time::millis));
         if bit == 0 {
             self.tombstones.push(0);
         }
         if let Some(byte) = self.tombstones.get_mut(byte) {
-            *byte |= u8::from(kind == EntryKind::Tombstone) << bit;
+            *byte |= u8::from(kind == EntryKind::TOMBSTONE) << bit;
         }
     }
 
@@ -225,6 +240,11 @@ impl BlockBuilder {
         if header.tombstones > 0 {
             out.extend_from_slice(&self.tombstones);
         }
+        if let Some((first, _)) = self.shape.expiries {
+            out.put_u64(first);
+            let after = self.expiries.iter().map(|&expiry| (expiry + 1).saturating_sub(first));
+            after.for_each(|after| out.put_uint(after, header.expiry_width.into()));
+        }
         let (mut whole, mut rests) = (Vec::new(), &*self.rests);
         for key in &self.keys {
             let (rest, behind) = rests.split_at(key.len - key.shared);
@@ -247,5 +267,6 @@ impl BlockBuilder {
         self.value_ends.clear();
         self.seqs.clear();
         self.tombstones.clear();
+        self.expiries.clear();
     }
 }

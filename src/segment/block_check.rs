@@ -12,7 +12,7 @@ pub fn check(payload: &[u8]) -> Parsed<()> {
     if header.count == 0 || header.count as usize > payload.len() {
         return Err("the data block has an impossible count");
     }
-    if header.key_width > 4 || header.value_width > 4 || header.seq_width > 8 || header.tombstones > 1 {
+    if header.key_width > 4 || header.value_width > 4 || header.seq_width > 8 {
         return Err("the data block has an impossible width");
     }
     let layout = Layout::new(header);

@@ -6,13 +6,14 @@
 //!
 //! bytes       := length varint, then the bytes
 //! largest key := 0, or varint 1 + length, then the bytes
-//! numbers     :  entries, tombstones, longest streak, ranges, smallest seq, largest seq, raw bytes
+//! numbers     :  entries, tombstones, longest streak, ranges, smallest seq, largest seq, raw bytes,
+//!                expiring, first expiry, quarter, half, three quarters, last expiry
 //! ```
 //!
 //! - *smallest key*, *largest key*: of an entry or a deleted range. The largest key is the end of the last
 //!   range, unless no key is between that and the last entry. 0 stands for the last key of all, 64 KiB of
 //!   0xff, where a range without an end ends.
-//! - *count*: 7. A new fact comes last and raises the versions of segments and manifests, so that earlier
+//! - *count*: 13. A new fact comes last and raises the versions of segments and manifests, so that earlier
 //!   builds name them. In a file of an earlier version it is missing, and reads as 0.
 //! - *entries*: includes tombstones.
 //! - *longest streak*: the number of tombstones (of keys and ranges) in the longest streak without a put in
@@ -20,13 +21,18 @@
 //! - *ranges*: the number of ranges that the range tombstones delete.
 //! - *smallest seq*, *largest seq*: sequence numbers, those of range tombstones included.
 //! - *raw bytes*: the sum of key and value lengths.
+//! - *expiring*: the number of puts that expire. *first expiry* to *last expiry*: when the first of them
+//!   does, about when a quarter, half and three quarters have, and when the last does, in milliseconds since
+//!   1970; 0 without any (`expiries.rs`).
 //!
-//! Invalid: no entries, more tombstones than entries, a streak longer than the tombstones and ranges
-//! together, a smallest key or sequence number above the largest, a key over 64 KiB, a sequence number above
-//! 2⁶³ - 1, a count above 7.
+//! Invalid: no entries, more tombstones and expiring puts than entries, a streak longer than the tombstones
+//! and ranges together, a smallest key, sequence number or expiry above the largest, a key over 64 KiB, a
+//! sequence number above 2⁶³ - 1, an expiry after the year 9999 or without expiring puts, expiries
+//! out of order, a count above 13.
 
+use super::expiries::{Expiries, ExpiriesBuilder};
 use crate::codec::{Decoder, Encode};
-use crate::key::{EntryKind, MAX_SEQ, MAX_STORED_KEY_BYTES, Seq};
+use crate::key::{EntryKind, MAX_SEQ, MAX_STORED_KEY_BYTES, Seq, Time};
 use crate::ranges::{RangeTombstones, last_key, put_last_key, successor, take_last_key};
 use bytes::Bytes;
 
@@ -52,20 +58,20 @@ pub struct Facts {
     pub max_seq: Seq,
     /// Length of keys and values before compression, in bytes.
     pub raw_bytes: u64,
+    /// When its rows expire.
+    pub expiries: Expiries,
 }
 
 impl Facts {
     /// How many numbers an encoding has.
-    pub const NUMBERS: usize = 7;
+    pub const NUMBERS: usize = 13;
     /// No encoding is longer: two keys with their lengths, and numbers of 10 bytes.
     pub const BYTES_MAX: usize = 2 * (3 + MAX_STORED_KEY_BYTES) + 1 + 10 * Self::NUMBERS;
 
     /// Appends the encoding. [`decode`](Self::decode) refuses that of facts that are not
     /// [sound](Self::is_sound).
     pub fn encode(&self, out: &mut Vec<u8>) {
-        let Facts { entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, .. } = *self;
-        let numbers: [u64; Self::NUMBERS] =
-            [entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes];
+        let numbers = self.numbers();
         out.put_bytes(&self.smallest);
         put_last_key(out, &self.largest);
         out.put_u8(Self::NUMBERS as u8);
@@ -85,19 +91,55 @@ impl Facts {
     /// The facts with these numbers, in the order of the encoding.
     #[rustfmt::skip]
     pub fn new(smallest: Vec<u8>, largest: Bytes, numbers: [u64; Self::NUMBERS]) -> Self {
-        let [entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes] = numbers;
-        Facts { smallest, largest, entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes }
+        let [
+            entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, count, quartiles @ ..
+        ] = numbers;
+        let expiries = Expiries { count, quartiles };
+        Facts {
+            smallest, largest, entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, expiries,
+        }
+    }
+
+    /// The numbers, in the order of the encoding.
+    #[rustfmt::skip]
+    pub fn numbers(&self) -> [u64; Self::NUMBERS] {
+        let Facts {
+            smallest: _, largest: _, entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes,
+            expiries: Expiries { count, quartiles: [first, quarter, half, three, last] },
+        } = *self;
+        [
+            entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, count, first, quarter, half,
+            three, last,
+        ]
     }
 
     /// Whether they do not contradict each other.
     pub fn is_sound(&self) -> bool {
         self.entries > 0
-            && self.tombstones <= self.entries
+            && self.tombstones.saturating_add(self.expiries.count) <= self.entries
+            && self.expiries.is_sound()
             && self.longest_streak <= self.tombstones.saturating_add(self.ranges)
             && self.min_seq <= self.max_seq
             && self.max_seq <= MAX_SEQ
             && *self.smallest <= *self.largest
             && self.smallest.len().max(self.largest.len()) <= MAX_STORED_KEY_BYTES
+    }
+
+    /// From when on no put is visible, because the last one has expired; `None` if one does not expire, or
+    /// there is none.
+    pub fn expires_at(&self) -> Option<Time> {
+        let all_expire = self.tombstones.saturating_add(self.expiries.count) == self.entries;
+        self.expiries.last().filter(|_| all_expire)
+    }
+
+    /// Whether no put is visible at a moment.
+    pub fn has_expired(&self, now: Time) -> bool {
+        self.tombstones == self.entries || self.expires_at().is_some_and(|at| at <= now)
+    }
+
+    /// From when on more than `share` of the entries have expired, about; `None` if that never happens.
+    pub fn expired_from(&self, share: f64) -> Option<Time> {
+        self.expiries.when((self.entries as f64 * share) as u64 + 1)
     }
 
     /// Whether there are tombstones, of keys or ranges.
@@ -118,11 +160,16 @@ pub struct FactsBuilder {
     counted: Facts,
     /// Tombstones since the last put, of keys and ranges.
     streak: u64,
+    expiries: ExpiriesBuilder,
 }
 
 impl Default for FactsBuilder {
     fn default() -> Self {
-        FactsBuilder { counted: Facts { min_seq: Seq::MAX, ..Facts::default() }, streak: 0 }
+        FactsBuilder {
+            counted: Facts { min_seq: Seq::MAX, ..Facts::default() },
+            streak: 0,
+            expiries: ExpiriesBuilder::default(),
+        }
     }
 }
 
@@ -140,12 +187,15 @@ impl FactsBuilder {
             of.smallest = key.to_vec();
         }
         of.entries += 1;
-        if kind == EntryKind::Tombstone {
+        if kind == EntryKind::TOMBSTONE {
             of.tombstones += 1;
             self.streak += 1;
             of.longest_streak = of.longest_streak.max(self.streak);
         } else {
             self.streak = 0;
+        }
+        if let Some(expiry) = kind.expiry() {
+            self.expiries.add(expiry);
         }
         of.min_seq = of.min_seq.min(seq);
         of.max_seq = of.max_seq.max(seq);
@@ -164,7 +214,8 @@ impl FactsBuilder {
     pub fn finish(mut self, ranges: &RangeTombstones, last_of_entries: Vec<u8>) -> Facts {
         let count = ranges.len() as u64;
         self.pass_ranges(count.saturating_sub(self.counted.ranges));
-        let mut of = Facts { ranges: count, largest: last_of_entries.into(), ..self.counted };
+        let (largest, expiries) = (last_of_entries.into(), self.expiries.finish());
+        let mut of = Facts { ranges: count, largest, expiries, ..self.counted };
         let Some((oldest, newest)) = ranges.seqs() else { return of };
         (of.min_seq, of.max_seq) = (of.min_seq.min(oldest), of.max_seq.max(newest));
         if ranges.start() < &*of.smallest {
@@ -189,12 +240,13 @@ mod tests {
         let mut bytes = Vec::new();
         facts.encode(&mut bytes);
         let decode = |count: usize| {
-            let numbers = [1, 0, 0, 0, 0, 2, 3, 4].into_iter().take(count);
+            let numbers = [1, 0, 0, 0, 0, 2, 3, 0, 0, 0, 0, 0, 0, 4].into_iter().take(count);
             let bytes: Vec<u8> = [0, 1, count as u8].into_iter().chain(numbers).collect();
             (Facts::decode(&mut Decoder::new(&bytes)), bytes)
         };
         assert_eq!(decode(Facts::NUMBERS), (Some(facts.clone()), bytes));
-        assert_eq!(decode(Facts::NUMBERS - 1).0, Some(Facts { raw_bytes: 0, ..facts }));
+        assert_eq!(decode(Facts::NUMBERS - 6).0, Some(facts.clone()));
+        assert_eq!(decode(Facts::NUMBERS - 7).0, Some(Facts { raw_bytes: 0, ..facts }));
         assert_eq!(decode(Facts::NUMBERS + 1).0, None);
     }
 }

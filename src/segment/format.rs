@@ -1,4 +1,4 @@
-//! The byte map of a segment file, format version 6, the one that this build writes. Integers are
+//! The byte map of a segment file, format version 7, the one that this build writes. Integers are
 //! little-endian; `varint` is LEB128.
 //!
 //! ```text
@@ -11,9 +11,9 @@
 //!             | length u32  zstd frame of x      type 2
 //!
 //! data       := count u32  prefix u32  keys u32  values u32  key width u8  value width u8  seq width u8
-//!               tombstones u8  smallest seq u64
+//!               (tombstones | expiry width << 1) u8  smallest seq u64
 //!               fingerprint u8*count  bytes*prefix  (key end)*count  (value end)*count  seq*count
-//!               tombstone bits  suffix*count  value*count
+//!               tombstone bits  [first expiry u64  expiry*count]  suffix*count  value*count
 //! value      := bytes, or in a block of type 3 code*, or, without symbols, bytes*  token*
 //! code       := number of a symbol u8  |  255 u8  byte  |  254 u8  length u8  byte*length
 //!             | 253 u8  length u8
@@ -58,8 +58,11 @@
 //! the number of bytes that `keys` needs. The same holds for `values`. `seq` is the difference to
 //! `smallest seq`, with as many bytes as the largest needs, 0 if all are equal. `tombstones` is 1 if the
 //! block has any; then each entry has a bit, low bits first, which is 1 for a tombstone, and the other bits
-//! of the last byte are 0. A tombstone's value is empty. Above 1, `tombstones` stands for kinds of entries of
-//! a newer version. Invalid: no entry, a key over 64 KiB, ends that decrease, or areas that do not fill the
+//! of the last byte are 0. A tombstone's value is empty. If puts expire, each entry has the moment, with
+//! `expiry width` bytes: its milliseconds since `first expiry`, plus 1; 0 if it does not expire. `first
+//! expiry` is the earliest moment of the block, in milliseconds since 1970. `expiry width` is what the latest
+//! needs, and shares a byte with `tombstones`. An `expiry width` above 6 stands for kinds of entries of a
+//! newer version. Invalid: no entry, a key over 64 KiB, ends that decrease, or areas that do not fill the
 //! block exactly. A data block is valid exactly when the writer would produce the same bytes for its entries;
 //! `verify` checks that.
 //!
@@ -145,7 +148,7 @@ pub(super) const MIN_SEPARATOR_BYTES: usize = 3;
 pub(super) const LZ4_MAX_RATIO: usize = 255;
 
 /// The versions that this build reads.
-pub const READS: RangeInclusive<u32> = 6..=6;
+pub const READS: RangeInclusive<u32> = 6..=7;
 /// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
 const MAGIC: [u8; 8] = *b"sbsegmnt";

@@ -19,6 +19,7 @@ mod compress;
 mod compression;
 mod cursor;
 mod damaged_blocks;
+mod expiries;
 mod facts;
 mod file;
 mod in_place;
@@ -53,6 +54,8 @@ pub use cache::Reads;
 pub use cache::{BlockCache, ReadCounters};
 pub use cursor::SegmentCursor;
 pub use damaged_blocks::{DamagedBlocks, count_blocks, describe};
+#[cfg(test)]
+pub use expiries::Expiries;
 pub use facts::Facts;
 #[cfg(fuzzing)]
 pub use facts::FactsBuilder;

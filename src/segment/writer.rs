@@ -233,7 +233,7 @@ impl SegmentWriter {
         if value.len() > MAX_VALUE_BYTES {
             return Err(Error::ValueTooLarge { len: value.len(), max: MAX_VALUE_BYTES });
         }
-        if kind == EntryKind::Tombstone && !value.is_empty() {
+        if kind == EntryKind::TOMBSTONE && !value.is_empty() {
             return Err(Error::Internal("a tombstone has a value".into()));
         }
         Ok(())

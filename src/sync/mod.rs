@@ -11,6 +11,7 @@
 #[cfg(sidebloom_schedules)]
 mod scheduled;
 mod short_lock;
+mod wall_clock;
 
 #[cfg(not(sidebloom_schedules))]
 pub(crate) use arc_swap::ArcSwap;
@@ -28,6 +29,7 @@ pub(crate) use std::{
 #[cfg(feature = "bench-support")]
 pub use short_lock::cpu_nanos;
 pub(crate) use short_lock::{ShortGuard, ShortLock, assert_unlocked};
+pub use wall_clock::{SystemClock, WallClock};
 
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;

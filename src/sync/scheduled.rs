@@ -78,6 +78,11 @@ impl Add<Duration> for Instant {
     }
 }
 
+/// A time of day that goes with the schedule's time.
+pub(super) fn time_of_day() -> std::time::SystemTime {
+    std::time::UNIX_EPOCH + Duration::from_secs(1 << 30) + NOW.get()
+}
+
 /// Lets others run. They may not finish their work before the time is over.
 pub(crate) fn sleep(time: Duration) {
     let wake = NOW.get() + time;

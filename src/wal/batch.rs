@@ -1,12 +1,12 @@
 //! A batch of writes, kept in the encoding of the log, so that writing it needs no copy. See
 //! [`format`](super::format) for the bytes.
 
-use super::format::{OpKind, decode_operation};
-use crate::codec::{Decoder, Encode};
+use super::format::OpKind;
+use crate::codec::Encode;
 use crate::error::{Error, Result};
 use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, NamedKeyspaces, Space};
 use crate::ranges::{DeletedRange, RangeTombstones};
-use bytes::{Buf, Bytes};
+use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -21,10 +21,10 @@ const MAX_RANGE_BYTES: usize = 32 << 20;
 /// all) are checked when the batch is written.
 #[derive(Clone, Default)]
 pub struct Batch {
-    encoded: Vec<u8>,
-    len: usize,
+    pub(super) encoded: Vec<u8>,
+    pub(super) len: usize,
     largest_key: usize,
-    largest_value: usize,
+    pub(super) largest_value: usize,
     range_bytes: usize,
     /// The first invalid range, or the first expectation that contradicts another.
     invalid: Option<Box<Error>>,
@@ -33,6 +33,10 @@ pub struct Batch {
     pub(super) keyspaces: NamedKeyspaces,
     /// Whether it stores keys with a [head](Space::head).
     has_heads: bool,
+    /// Whether it has puts that expire.
+    pub(super) expires: bool,
+    /// Where `encoded` has a duration instead of an expiry, until the batch is written.
+    pub(super) durations: Vec<u32>,
 }
 
 /// The values that stored keys must have; `None` if a key must be absent.
@@ -85,7 +89,7 @@ impl Batch {
     }
 
     #[inline]
-    fn push_key(&mut self, head: &[u8], key: &[u8]) {
+    pub(super) fn push_key(&mut self, head: &[u8], key: &[u8]) {
         if !head.is_empty() {
             self.encoded.extend_from_slice(head);
         }
@@ -145,7 +149,7 @@ impl Batch {
 
     /// Reserves the exact size first: a batch of one operation allocates once.
     #[inline]
-    fn begin(&mut self, kind: OpKind, head_bytes: usize, key_bytes: usize, value_bytes: usize) {
+    pub(super) fn begin(&mut self, kind: OpKind, head_bytes: usize, key_bytes: usize, value_bytes: usize) {
         let key_len = head_bytes + key_bytes;
         let bytes = 1 + varint_len(key_len) + key_len + value_bytes;
         if self.encoded.capacity() == 0 {
@@ -205,7 +209,7 @@ impl Batch {
         Ok(())
     }
 
-    /// The encoded operations, without a copy: the form that the log stores and [`ops`] reads.
+    /// The encoded operations, without a copy: the form that the log stores and [`ops`](super::ops) reads.
     #[inline]
     pub(crate) fn into_bytes(self) -> Bytes {
         self.encoded.into()
@@ -232,62 +236,13 @@ pub fn check_lengths(key: usize, value: usize) -> Result<()> {
     Ok(())
 }
 
-fn varint_len(v: usize) -> usize {
+pub(super) fn varint_len(v: usize) -> usize {
     (v.max(1).ilog2() / 7 + 1) as usize
-}
-
-/// One operation of an encoded batch.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct BatchOp {
-    /// What it does.
-    pub kind: OpKind,
-    /// Length of the key at the start of `data`.
-    pub key_len: usize,
-    /// The key, immediately followed by the value (or the start of a range, followed by its end): a slice
-    /// that shares the batch's memory.
-    pub data: Bytes,
-}
-
-impl BatchOp {
-    /// The key, or the start of the range.
-    pub fn key(&self) -> &[u8] {
-        self.data.get(..self.key_len).unwrap_or_default()
-    }
-}
-
-/// The operations of an encoded batch, in order. Ends early at an invalid operation;
-/// [`replay`](super::replay) never returns such a batch. The last operation takes over the buffer, so a batch
-/// of one is neither copied nor reference-counted.
-pub fn ops(encoded: Bytes) -> BatchOps {
-    BatchOps { rest: encoded }
-}
-
-/// The iterator that [`ops`] returns.
-#[derive(Debug)]
-pub struct BatchOps {
-    rest: Bytes,
-}
-
-impl Iterator for BatchOps {
-    type Item = BatchOp;
-
-    #[inline]
-    fn next(&mut self) -> Option<BatchOp> {
-        let mut decoder = Decoder::new(&self.rest);
-        let (kind, key_len, data_len) = decode_operation(&mut decoder)?;
-        let head = decoder.position() - data_len;
-        self.rest.advance(head);
-        let data = if self.rest.len() == data_len {
-            std::mem::take(&mut self.rest)
-        } else {
-            self.rest.split_to(data_len)
-        };
-        Some(BatchOp { kind, key_len, data })
-    }
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::batch_ops::{BatchOp, ops};
     use super::super::format::is_well_formed;
     use super::*;
     use crate::key::without_head;
@@ -310,7 +265,7 @@ mod tests {
         let split = |op: BatchOp| match op.kind {
             OpKind::Put => (without_head(op.key()).to_vec(), Some(op.data[op.key_len..].to_vec())),
             OpKind::Delete => (without_head(op.key()).to_vec(), None),
-            OpKind::DeleteRange => unreachable!("the model has none"),
+            kind => unreachable!("the model has no {kind:?}"),
         };
         ops(encoded.clone()).map(split).collect()
     }

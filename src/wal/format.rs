@@ -19,6 +19,8 @@
 //! operation = kind u8 (0 tombstone), key length varint, key
 //!           | kind u8 (1 put), key length varint, value length varint, key, value
 //!           | kind u8 (2 range tombstone), start length varint, end length varint, start, end
+//!           | kind u8 (3 put that expires), key length varint, value length varint, key, expiry u48, value
+//!           | kind u8 (4 time), moment u48
 //! ```
 //!
 //! - *version*: 3. Version 2 had no range tombstones. Every later version keeps magic, version and CRC in
@@ -42,8 +44,10 @@
 //! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was.
 //! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. A
 //!   range tombstone deletes the keys from its start up to, but not including, its end, or up to the last key
-//!   if the end is empty. A kind above 2 belongs to a later version. Invalid: a key, start or end over 64
-//!   KiB, a value over 64 MiB, a non-empty end that is not greater than the start.
+//!   if the end is empty. *Expiry* and *moment* are milliseconds since 1970. A *time* is what the store's
+//!   clock has reached; it has a sequence number, but belongs to no key. A kind above 4 belongs to a later
+//!   version. Invalid: a key, start or end over 64 KiB, a value over 64 MiB, a non-empty end that is not
+//!   greater than the start, an expiry of 0, a moment after the year 9999.
 //!
 //! Ambiguities after a crash, which the log alone cannot resolve:
 //! - A log that ends at a record boundary may have lost later records that were never synced. If they had
@@ -56,7 +60,7 @@
 use crate::codec::{Decoder, Encode, crc32};
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{MAX_NEXT_SEQ, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, Seq, check_next_seq};
+use crate::key::{MAX_NEXT_SEQ, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, Seq, Time, check_next_seq};
 use std::ops::RangeInclusive;
 use std::path::Path;
 
@@ -213,6 +217,10 @@ pub enum OpKind {
     Put = 1,
     /// Deletes a range of keys.
     DeleteRange = 2,
+    /// Sets the value of a key until some moment.
+    PutUntil = 3,
+    /// Says what the store's clock has reached. Has no key.
+    Time = 4,
 }
 
 impl OpKind {
@@ -221,24 +229,35 @@ impl OpKind {
             0 => Some(OpKind::Delete),
             1 => Some(OpKind::Put),
             2 => Some(OpKind::DeleteRange),
+            3 => Some(OpKind::PutUntil),
+            4 => Some(OpKind::Time),
             _ => None,
         }
     }
 }
 
 /// Decodes the head of an operation and skips its key and value (start and end of a range). Returns the kind,
-/// the key's length, and the length of key and value together; `None` when it is cut short or invalid.
+/// the key's length, and the length of key, expiry and value together; `None` when it is cut short or
+/// invalid.
 #[inline]
 pub(super) fn decode_operation(decoder: &mut Decoder<'_>) -> Option<(OpKind, usize, usize)> {
     let kind = OpKind::from_u8(decoder.u8()?)?;
+    if kind == OpKind::Time {
+        Time::decode(decoder.take(Time::BYTES)?)?;
+        return Some((kind, 0, Time::BYTES));
+    }
     let key_len = decoder.length().filter(|&len| len <= MAX_STORED_KEY_BYTES)?;
     let value_len = match kind {
+        OpKind::PutUntil => Time::BYTES + decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
         OpKind::Put => decoder.length().filter(|&len| len <= MAX_VALUE_BYTES)?,
         OpKind::DeleteRange => decoder.length().filter(|&len| len <= MAX_STORED_KEY_BYTES)?,
-        OpKind::Delete => 0,
+        OpKind::Delete | OpKind::Time => 0,
     };
     let (key, value) = decoder.take(key_len + value_len)?.split_at_checked(key_len)?;
     if kind == OpKind::DeleteRange && !value.is_empty() && value <= key {
+        return None;
+    }
+    if kind == OpKind::PutUntil && Time::decode(value)? == Time::START {
         return None;
     }
     Some((kind, key_len, key_len + value_len))

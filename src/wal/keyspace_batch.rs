@@ -2,7 +2,7 @@
 
 use super::batch::Batch;
 use crate::bounds::KeyBounds;
-use crate::key::{KeyspaceId, Space};
+use crate::key::{Expiry, KeyspaceId, Space};
 use crate::ranges::DeletedRange;
 use std::sync::Arc;
 
@@ -10,19 +10,35 @@ use std::sync::Arc;
 pub struct KeyspaceBatch<'b> {
     batch: &'b mut Batch,
     space: Space,
+    /// When rows expire unless a put says so.
+    expiry: Option<Expiry>,
 }
 
 impl<'b> KeyspaceBatch<'b> {
     #[inline]
-    pub(super) fn new(batch: &'b mut Batch, space: Space) -> Self {
-        KeyspaceBatch { batch, space }
+    pub(super) fn new(batch: &'b mut Batch, space: Space, expiry: Option<Expiry>) -> Self {
+        KeyspaceBatch { batch, space, expiry }
     }
 
     /// [`Batch::put`].
     #[inline]
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
+        self.put_until(key.as_ref(), value.as_ref(), None);
+    }
+
+    /// [`Batch::put_with`].
+    pub fn put_with(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, expiry: Expiry) {
         let key = key.as_ref();
-        self.batch.push_put(self.space.head(key), key, value.as_ref());
+        self.batch.push_put_with(self.space.head(key), key, value.as_ref(), expiry);
+    }
+
+    /// Puts a row that expires as `expiry` says, or else as those of the keyspace do.
+    #[inline]
+    pub(crate) fn put_until(&mut self, key: &[u8], value: &[u8], expiry: Option<Expiry>) {
+        match expiry.or(self.expiry) {
+            None => self.batch.push_put(self.space.head(key), key, value),
+            Some(expiry) => self.put_with(key, value, expiry),
+        }
     }
 
     /// [`Batch::delete`].
@@ -66,18 +82,23 @@ impl Batch {
     /// The operations of the default keyspace.
     #[inline]
     pub(crate) fn default_keyspace(&mut self) -> KeyspaceBatch<'_> {
-        KeyspaceBatch::new(self, Space::DEFAULT)
+        KeyspaceBatch::new(self, Space::DEFAULT, None)
     }
 
     /// Operations of a keyspace, which the batch names from now on.
     pub(crate) fn of_keyspace(&mut self, id: &Arc<KeyspaceId>) -> KeyspaceBatch<'_> {
         self.keyspaces.add(id);
-        KeyspaceBatch::new(self, id.space)
+        KeyspaceBatch::new(self, id.space, id.expiry())
     }
 
     /// Sets `key` to `value`.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         self.default_keyspace().put(key, value);
+    }
+
+    /// Sets `key` to `value` until it expires. A duration counts from when the batch is written.
+    pub fn put_with(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>, expiry: Expiry) {
+        self.default_keyspace().put_with(key, value, expiry);
     }
 
     /// Deletes `key`. The key need not exist.

@@ -2,8 +2,10 @@
 //! (invariant I4).
 
 mod batch;
+mod batch_ops;
 #[cfg(test)]
 mod crash_tests;
+mod expiring_batch;
 mod format;
 mod keyspace_batch;
 mod reader;
@@ -13,7 +15,8 @@ mod tail;
 mod tests;
 mod writer;
 
-pub use batch::{Batch, BatchOp, check_lengths, ops};
+pub use batch::{Batch, check_lengths};
+pub use batch_ops::{BatchOp, ops};
 #[cfg(fuzzing)]
 pub use format::WRITES;
 pub use format::{LogHeader, OpKind};

@@ -14,6 +14,7 @@ mod support;
 mod compaction;
 mod damage;
 mod durability;
+mod expiry;
 mod filters;
 mod follow;
 mod ingest;

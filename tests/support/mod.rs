@@ -7,6 +7,7 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+mod clock;
 mod crash;
 mod disk;
 mod fault_hits;
@@ -24,6 +25,7 @@ mod test_length;
 mod warnings;
 mod watch;
 
+pub use clock::TestClock;
 pub use crash::Crash;
 pub use faults::{Errno, Fault, OpKind, Strike};
 pub use files::*;

@@ -1,6 +1,7 @@
 //! Creates other keyspaces, writes to them, drops them and creates them again.
 
-use super::blob::{Blob, Model};
+use super::blob::Model;
+use super::expiring::expiry_of;
 use super::neighbours::NAMES;
 use super::player::Player;
 use super::program::Span;
@@ -67,8 +68,8 @@ impl Player<'_> {
             && most > 10
             && let Some((key, value)) = self.model.iter().next()
         {
-            let (key, value) = (key.clone(), Blob::from(&**value));
-            batch.keyspace(self.rows()).put(&key, &value);
+            let (key, value) = (key.clone(), value.until(value.expiry()));
+            batch.keyspace(self.rows()).put_with(&key, &value, expiry_of(&value));
             self.model.insert(key, value);
         }
         match self.rng.below(10) {

@@ -5,6 +5,7 @@ mod blob;
 mod change_neighbours;
 mod checks;
 mod cursors;
+mod expiring;
 mod intruders;
 mod keys;
 mod neighbours;

@@ -73,6 +73,7 @@ impl Player<'_> {
                 self.calls += moves.len() as u64;
             }
             Op::Conditional(write) => self.conditional(write),
+            Op::Expiring(op) => self.expiring(op),
             Op::OpenTransaction(isolation) => self.open_transaction(*isolation),
             Op::InTransaction(which, steps) => self.in_transaction(*which, steps),
             Op::EndTransaction(which, commits) => self.end_transaction(*which, *commits),

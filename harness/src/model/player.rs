@@ -9,7 +9,7 @@ use super::store_location::StoreLocation;
 use super::transactions::Open;
 use crate::config;
 use crate::home::Home;
-use crate::support::Rng;
+use crate::support::{Rng, TestClock};
 use sidebloom::{Db, Keyspace, Options, Snapshot};
 use std::fmt::Debug;
 use std::sync::Arc;
@@ -19,6 +19,8 @@ pub struct Player<'a> {
     pub program: &'a Program,
     pub rng: Rng,
     pub place: StoreLocation,
+    /// The time of day, which passes only between operations.
+    pub clock: Arc<TestClock>,
     /// `None` between close and reopen.
     pub open: Option<Db>,
     /// Where the program's rows are, and its handle while the store is open.
@@ -57,6 +59,7 @@ impl<'a> Player<'a> {
             program,
             rng,
             place,
+            clock: Arc::new(TestClock::new()),
             open: None,
             home,
             rows: None,
@@ -121,7 +124,7 @@ impl<'a> Player<'a> {
     }
 
     pub fn options(&mut self) -> Options {
-        config::random(&mut self.rng, self.place.fs())
+        config::random(&mut self.rng, self.place.fs()).clock(Arc::clone(&self.clock) as _)
     }
 
     pub fn open(&mut self) {

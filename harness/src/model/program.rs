@@ -43,6 +43,8 @@ pub enum Op {
     /// The number picks a cursor.
     MoveCursor(u64, Vec<Move>),
     Conditional(Conditional),
+    /// Rows that expire.
+    Expiring(Expiring),
     OpenTransaction(Isolation),
     /// The number picks a transaction.
     InTransaction(u64, Vec<Step>),
@@ -53,6 +55,19 @@ pub enum Op {
     Reopen,
     /// Several writers, each with its own keys: their batches.
     Threads(Vec<Vec<Vec<Write>>>),
+}
+
+/// What rows that expire, and the time, are about. Durations are in milliseconds.
+#[derive(Debug, Clone)]
+pub enum Expiring {
+    Put(Blob, Blob, u64),
+    InsertNew(Blob, Blob, u64),
+    /// Rows of one batch; without a duration they do not expire.
+    Batch(Vec<(Blob, Blob, Option<u64>)>),
+    Touch(Blob, Option<u64>),
+    TimeToLive(Blob),
+    /// Time passes.
+    Pass(u64),
 }
 
 /// A write that depends on what the store has.
@@ -104,7 +119,41 @@ impl Program {
             }
             ops.push(op(&mut rng, &keys, deletions));
         }
+        if seed % 2 == 1 {
+            add_expiring(&mut ops, &keys, &mut Rng::new(seed ^ 0xe8_9a11));
+        }
         Program { ops, keys }
+    }
+}
+
+/// Adds rows that expire, and time.
+fn add_expiring(ops: &mut Vec<Op>, keys: &Keys, rng: &mut Rng) {
+    let is_frequent = rng.percent(50);
+    for _ in 0..if is_frequent { OPS / 2 } else { OPS / 10 } {
+        let lifetime = |rng: &mut Rng| match rng.below(10) {
+            0 => 1 + rng.below(3),
+            9 => 1_000_000_000,
+            _ => 1 + rng.below(60_000),
+        };
+        let one = match rng.below(20) {
+            0..=8 => Expiring::Put(keys.pick(rng), value(rng), lifetime(rng)),
+            9..=11 => Expiring::InsertNew(keys.pick(rng), value(rng), lifetime(rng)),
+            12 | 13 => {
+                let row = |rng: &mut Rng| {
+                    let lifetime = rng.percent(70).then(|| lifetime(rng));
+                    (keys.pick(rng), value(rng), lifetime)
+                };
+                Expiring::Batch((0..rng.below(20)).map(|_| row(rng)).collect())
+            }
+            14 => Expiring::Touch(keys.near(rng), rng.percent(70).then(|| lifetime(rng))),
+            15 => Expiring::TimeToLive(keys.near(rng)),
+            _ => Expiring::Pass(match rng.below(10) {
+                0 => 100_000,
+                1..=3 => rng.below(3),
+                _ => rng.below(10_000),
+            }),
+        };
+        ops.insert(rng.below(ops.len() as u64 + 1) as usize, Op::Expiring(one));
     }
 }
 

@@ -4,6 +4,7 @@ use super::reservation::{Reservation, is_taken};
 use crate::engine::control::Control;
 use crate::engine::shared::Shared;
 use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
+use crate::key::Time;
 use crate::live::{LiveSegment, LiveSet, Segments, hull};
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ pub(crate) enum CompactionKind {
     Merge,
     /// Changes their level; they keep their files. They overlap neither each other nor the output level.
     Move,
-    /// Removes them unread: range tombstones delete all of their rows.
+    /// Removes them unread: range tombstones delete all of their rows, or all have expired.
     Drop,
     /// Rewrites one of them in its level, in this build's format and without tombstones that nothing needs.
     Rewrite,
@@ -152,6 +153,22 @@ impl Compaction {
         Compaction::of(CompactionKind::Drop, covered, Vec::new(), output_level, false, running)
     }
 
+    /// Removes the segments whose rows have all expired and hide nothing, in the deepest level that has any.
+    /// `None` if there are none, or running compactions read them all.
+    pub fn drop_expired(live: &LiveSet, now: Time, running: &[Reservation]) -> Option<Self> {
+        let may_drop = |s: &&LiveSegment| {
+            s.meta.has_expired(now) && !is_taken(running, s) && hides_only_expired(live, s, now)
+        };
+        live.levels().iter().enumerate().rev().find_map(|(number, level)| {
+            let pieces = level.segments().pieces().iter();
+            let may_have = pieces.filter(|piece| piece.has_expired_from().is_some_and(|from| from <= now));
+            let expired: Vec<_> =
+                may_have.flat_map(|piece| piece.segments()).filter(may_drop).cloned().collect();
+            let output_level = u8::try_from(number).ok()?;
+            Compaction::of(CompactionKind::Drop, expired, Vec::new(), output_level, false, running)
+        })
+    }
+
     /// Removes the segments whose keys are all within a range that was deleted. `None` if there are none, or
     /// running compactions read them all.
     pub fn drop_within(live: &LiveSet, start: &[u8], end: &[u8], running: &[Reservation]) -> Option<Self> {
@@ -203,6 +220,25 @@ pub(crate) fn needs_no_tombstones(live: &LiveSet, segment: &LiveSegment) -> bool
         &segment.meta.smallest,
         &segment.meta.largest,
     )
+}
+
+/// Whether all entries that a segment may hide have expired themselves: those of deeper levels, of level-0
+/// segments that are not newer, and of quarantined segments.
+fn hides_only_expired(live: &LiveSet, segment: &LiveSegment, now: Time) -> bool {
+    let (smallest, largest) = (&*segment.meta.smallest, &*segment.meta.largest);
+    let level = usize::from(segment.meta.place.last_level());
+    let [level0, sorted @ ..] = live.levels();
+    let mut deeper = sorted
+        .iter()
+        .skip(level)
+        .flat_map(|level| level.segments().range(level.segments().overlapping(smallest, largest)));
+    let mut unsorted = level0.segments().iter().filter(|s| level == 0 && s.meta.id != segment.meta.id);
+    let is_harmless = |s: &LiveSegment| {
+        !s.overlaps(smallest, largest) || s.meta.min_seq > segment.meta.max_seq || s.meta.has_expired(now)
+    };
+    deeper.all(|s| s.meta.has_expired(now))
+        && unsorted.all(is_harmless)
+        && !live.quarantined().iter().any(|s| s.overlaps(smallest, largest))
 }
 
 /// Whether no deeper level and no quarantined segment has keys in the range.

@@ -17,7 +17,7 @@ use super::reservation::Reservation;
 use crate::bounds::KeyRange;
 use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
-use crate::key::Seq;
+use crate::key::{Seq, Time};
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::{LEVELS, SegmentMeta};
 use crate::sync::assert_unlocked;
@@ -31,6 +31,8 @@ struct ManualCompaction {
     newest: Seq,
     /// The run's level, unless a deeper one is in use by then.
     level: usize,
+    /// When it began: rows that have expired by then are gone afterwards.
+    now: Time,
 }
 
 /// What to do next.
@@ -76,7 +78,9 @@ impl ManualCompaction {
         let mut step = NextStep::Done;
         // Tombstones stay if a quarantined segment may have what they hide.
         let loses_tombstones = |s: &LiveSegment| s.meta.has_tombstones() && needs_no_tombstones(live, s);
-        let is_due = |s: &&LiveSegment| covered(s) && (s.meta.is_of_earlier_format() || loses_tombstones(s));
+        let has_expired = |s: &LiveSegment| s.meta.expiries.first().is_some_and(|first| first <= self.now);
+        let loses_rows = |s: &LiveSegment| loses_tombstones(s) || has_expired(s);
+        let is_due = |s: &&LiveSegment| covered(s) && (s.meta.is_of_earlier_format() || loses_rows(s));
         for segment in deepest.segments().iter().filter(is_due) {
             match Compaction::rewrite(live, segment, running) {
                 Some(compaction) => return NextStep::Compact(compaction),
@@ -113,7 +117,8 @@ impl Compactor {
         let fits =
             |level: &usize| deepest_bytes_max(*level, self.shared.storage.options.segment_bytes) >= bytes;
         let level = (live.deepest().max(1)..LEVELS - 1).find(fits).unwrap_or(LEVELS - 1);
-        let manual = ManualCompaction { range, newest, level };
+        let now = self.shared.storage.clock.moment();
+        let manual = ManualCompaction { range, newest, level, now };
         self.take_back_covered(&manual)?;
         let mut level0_was_last = false;
         while let Some(step) = self.next_step(&manual, &mut level0_was_last)? {
@@ -239,7 +244,7 @@ mod tests {
             db.flush().unwrap();
         }
         let range = (Bound::Included(b"m".to_vec()), Bound::Unbounded);
-        let manual = ManualCompaction { range, newest: Seq::MAX, level: 2 };
+        let manual = ManualCompaction { range, newest: Seq::MAX, level: 2, now: Time::START };
         let mut level0_was_last = false;
         let mut into = || {
             let step = db.engine().compactor.next_step(&manual, &mut level0_was_last).unwrap();

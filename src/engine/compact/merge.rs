@@ -2,6 +2,7 @@
 //!
 //! Readers hold the segments that they started with, so a compaction keeps no old entries for them. It writes
 //! one entry per key, and a tombstone (of a key or a range) only if a deeper level may have entries to hide.
+//! A value that has expired is a tombstone from then on.
 
 use super::Compactor;
 use super::compaction::{Compaction, CompactionKind};
@@ -32,7 +33,7 @@ impl Compactor {
     /// Runs one compaction and publishes its outputs. Stops without an error if the store closes.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
         match compaction.kind {
-            CompactionKind::Drop => self.drop_covered(compaction),
+            CompactionKind::Drop => self.drop_unread(compaction),
             CompactionKind::Move => self.change_level(compaction),
             CompactionKind::Merge | CompactionKind::Rewrite => self.merge_and_publish(compaction),
         }
@@ -60,13 +61,14 @@ impl Compactor {
         self.publisher.publish(LiveSetChange { added, removed, ..LiveSetChange::default() })
     }
 
-    /// Removes segments whose rows are all deleted by range tombstones, without reading them.
-    fn drop_covered(&self, compaction: &Compaction) -> Result<()> {
+    /// Removes segments whose rows are all deleted by range tombstones, or have all expired, without reading
+    /// them.
+    fn drop_unread(&self, compaction: &Compaction) -> Result<()> {
         self.publisher.publish_if(|live| {
-            let are_covered =
+            let are_same =
                 compaction.upper.iter().all(|s| live.now(&s.meta).is_some_and(|now| now.meta == s.meta));
             let removed = compaction.upper.clone();
-            are_covered.then(|| LiveSetChange { removed, ..LiveSetChange::default() })
+            are_same.then(|| LiveSetChange { removed, ..LiveSetChange::default() })
         })
     }
 
@@ -131,20 +133,21 @@ impl Compactor {
         let mut output = SegmentOutput::new(storage, compaction.output_level, plans, large, kept, built);
         let mut key = Vec::new();
         let mut span: Option<Span> = None;
-        let mut entries = 0u64;
+        let (mut entries, now) = (0u64, storage.clock.moment());
         while merge.advance()? {
             entries += 1;
             if entries.is_multiple_of(CHECK_EVERY) && self.may_abandon(compaction) {
                 return Ok(false);
             }
-            if compaction.bottom && merge.kind() == EntryKind::Tombstone {
+            let (kind, value) = merge.kind().kept(now, merge.value());
+            if compaction.bottom && kind == EntryKind::TOMBSTONE {
                 continue;
             }
             if !deleted.is_empty() && merge.seq() < newest_at(&deleted, merge.key(), &mut span, &mut key) {
                 continue;
             }
             merge.key().copy_into(&mut key);
-            output.append(&key, number.unwrap_or(merge.seq()), merge.kind(), merge.value())?;
+            output.append(&key, number.unwrap_or(merge.seq()), kind, value)?;
         }
         output.finish()?;
         built.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));

@@ -29,7 +29,9 @@ impl Compactor {
                 let idle = control.idleness.until_idle().is_zero();
                 (self.shared.live(), control.compactions.running.clone(), idle)
             };
-            let Some(picked) = pick(&mut costs, &live, &self.shared.storage.options, &running, idle) else {
+            let now = self.shared.storage.clock.moment();
+            let Some(picked) = pick(&mut costs, &live, &self.shared.storage.options, &running, idle, now)
+            else {
                 return NextCompaction::Nothing;
             };
             let mut control = self.shared.control.lock();

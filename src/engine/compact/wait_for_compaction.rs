@@ -42,8 +42,15 @@ impl Compactor {
                 return Some(TaskKind::Compaction);
             }
         }
-        if pick(&mut lock(&self.costs), &self.shared.live(), &self.shared.storage.options, &[], true)
-            .is_some()
+        if pick(
+            &mut lock(&self.costs),
+            &self.shared.live(),
+            &self.shared.storage.options,
+            &[],
+            true,
+            self.shared.storage.clock.moment(),
+        )
+        .is_some()
         {
             return Some(TaskKind::Compaction);
         }

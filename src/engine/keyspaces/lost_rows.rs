@@ -53,11 +53,11 @@ impl Engine {
 
     /// The numbers of the keyspaces that have rows, in order.
     fn numbers_with_rows(&self) -> Result<Vec<u32>> {
-        let (view, seq) = Catalog::new(&self.shared).snapshot();
+        let (view, as_of) = Catalog::new(&self.shared).snapshot();
         let (mut numbers, mut from) = (Vec::new(), Space::new(1).first_key().to_vec());
         loop {
             let lower = Bound::Included(&*from);
-            let mut merge = view.merge(seq, Direction::Forward, lower, Bound::Unbounded, Access::Range);
+            let mut merge = view.merge(as_of, Direction::Forward, lower, Bound::Unbounded, Access::Range);
             if !merge.advance_visible()? {
                 return Ok(numbers);
             }

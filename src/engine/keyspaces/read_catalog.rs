@@ -6,7 +6,7 @@ use crate::engine::read::Reader;
 use crate::engine::read::view::View;
 use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
-use crate::key::{Seq, without_head};
+use crate::key::{AsOf, without_head};
 use crate::segment::Access;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -50,7 +50,7 @@ impl Catalog {
     }
 
     /// What can be read now.
-    pub fn snapshot(&self) -> (Arc<View>, Seq) {
+    pub fn snapshot(&self) -> (Arc<View>, AsOf) {
         self.reader.snapshot()
     }
 
@@ -68,10 +68,10 @@ impl Catalog {
 
     /// The rows of all names, in order.
     pub fn rows(&self) -> Result<Vec<(String, CatalogRow)>> {
-        let (view, seq) = self.reader.snapshot();
+        let (view, as_of) = self.reader.snapshot();
         let (first, end) = name_bounds();
         let (lower, upper) = (Bound::Included(&*first), Bound::Excluded(&*end));
-        let mut merge = view.merge(seq, Direction::Forward, lower, upper, Access::Range);
+        let mut merge = view.merge(as_of, Direction::Forward, lower, upper, Access::Range);
         let mut rows = Vec::new();
         while merge.advance_visible()? {
             let stored = merge.key().to_vec();

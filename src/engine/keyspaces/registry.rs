@@ -105,6 +105,7 @@ impl Keyspaces {
         for (name, CatalogRow { number, options }) in rows {
             let id = before.remove(&number).map(|(id, _)| id);
             let id = id.unwrap_or_else(|| self.new_id(&name, number));
+            id.set_expire_after(options.expire_after);
             known.by_number.insert(number, (id, self.shared(options)));
         }
         before.values().for_each(|(id, _)| id.set_dropped());
@@ -124,6 +125,7 @@ impl Keyspaces {
             return None;
         }
         let id = self.new_id(name, row.number);
+        id.set_expire_after(row.options.expire_after);
         known.by_number.insert(row.number, (Arc::clone(&id), self.shared(row.options)));
         known.changes += 1;
         Some(id)
@@ -134,6 +136,7 @@ impl Keyspaces {
         let mut known = lock(&self.known);
         let id = known.by_number.remove(&row.number).map(|(id, _)| id);
         let id = id.unwrap_or_else(|| self.new_id(name, row.number));
+        id.set_expire_after(row.options.expire_after);
         known.by_number.insert(row.number, (Arc::clone(&id), self.shared(row.options)));
         known.note_written(version);
         id

@@ -22,8 +22,8 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, LockMode, LockedFs, create_dir_durably, has_no_reader_locks, open_dir, with_mode_of};
 use crate::hash::{KeyHash, KeyHasher, random_u64};
 use crate::id::{FileId, FileKind};
-use crate::key::{HEADS_START, Seq};
-use crate::manifest::{MANIFEST, Manifest, ManifestState, check_levels, read_state};
+use crate::key::{AsOf, HEADS_START, Seq};
+use crate::manifest::{HEADS_SINCE, MANIFEST, Manifest, ManifestState, check_levels, read_state};
 use crate::memtable::Memtable;
 use crate::options::Options;
 use crate::segment::{Access, StoreIdentity};
@@ -176,9 +176,9 @@ fn note_heads(state: &ManifestState, view: &View, storage: &Storage) -> Result<(
         return Ok(());
     }
     storage.keyspaces.note_head();
-    let Some(found) = state.earlier_version else { return Ok(()) };
+    let Some(found) = state.earlier_version.filter(|version| *version < HEADS_SINCE) else { return Ok(()) };
     let from = Bound::Included(HEADS_START);
-    let mut rows = view.merge(Seq::MAX, Direction::Forward, from, Bound::Unbounded, Access::Keys);
+    let mut rows = view.merge(AsOf::seq(Seq::MAX), Direction::Forward, from, Bound::Unbounded, Access::Keys);
     if rows.advance_visible()? {
         let file = storage.dir.join(MANIFEST);
         return Err(Error::AmbiguousKeys { file, found });

@@ -82,7 +82,11 @@ impl Recovery<'_> {
         let there: HashSet<(FileId, FileKind)> =
             self.names.iter().filter_map(|name| FileKind::parse(name)).collect();
         let mut segments = Vec::with_capacity(state.segments.len());
+        storage.clock.advance(state.time);
         for meta in state.segments.values() {
+            if meta.expiries.count > 0 {
+                storage.clock.note_expiring();
+            }
             // A writer renames a segment that the next version does not have.
             let is_there = there.contains(&(meta.id, FileKind::Segment))
                 || storage.options.follow && there.contains(&(meta.id, FileKind::Obsolete));

@@ -6,16 +6,18 @@
 
 use super::route::{FilterCounters, FirstSegment, HashedKey, QUARANTINE, Route, RunNumber};
 use super::view::View;
+use crate::engine::clock::ReadTime;
 use crate::error::Result;
 use crate::filter::Verdict;
-use crate::key::{Entry, EntryKind, Seq, Value};
+use crate::key::{Entry, Seq, Value};
 use crate::live::{LiveSegment, Run};
 use crate::sidecar::Sidecar;
 
-/// A key to look up in a view, as of a sequence number.
+/// A key to look up in a view, as of a sequence number and a moment.
 pub(crate) struct Lookup<'a> {
     pub view: &'a View,
     pub seq: Seq,
+    pub time: ReadTime<'a>,
     pub key: HashedKey<'a>,
     /// The route's, if there is one.
     pub first: FirstSegment,
@@ -57,10 +59,11 @@ impl Lookup<'_> {
         self.visible(newer(found, in_memory), take)
     }
 
-    /// What `take` takes of the newest entry, if that has a value and no range tombstone deletes it.
+    /// What `take` takes of the newest entry, if that has a value that has not expired, and no range
+    /// tombstone deletes it.
     #[inline]
     fn visible<T>(&self, newest: Option<Entry>, take: impl FnOnce(Entry) -> T) -> Result<Option<T>> {
-        let Some(entry) = newest.filter(|entry| entry.kind == EntryKind::Put) else { return Ok(None) };
+        let Some(entry) = newest.filter(|entry| self.time.shows(entry.kind)) else { return Ok(None) };
         if self.view.has_ranges() && self.view.deletes(self.seq, self.key.key, entry.seq)? {
             return Ok(None);
         }
@@ -80,8 +83,8 @@ impl Lookup<'_> {
     pub fn may_contain(&self, route: Route) -> Verdict {
         let (in_memory, route) = self.search_memtables(route);
         match (in_memory.map(|entry| entry.kind), route) {
-            (Some(EntryKind::Put), _) => Verdict::Maybe,
-            (Some(EntryKind::Tombstone), _) if !self.view.logs_reach_back => Verdict::Absent,
+            (Some(kind), _) if self.time.shows(kind) => Verdict::Maybe,
+            (Some(_), _) if !self.view.logs_reach_back => Verdict::Absent,
             (_, Route::Nowhere) => Verdict::Absent,
             (_, Route::Quarantine) => self.ask_quarantine(),
             _ => Verdict::Maybe,

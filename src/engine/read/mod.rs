@@ -18,11 +18,12 @@ use self::lookup::Lookup;
 use self::route::{FirstSegment, HashedKey, QuickLook, Route, Routed};
 use self::view::View;
 use crate::direction::Direction;
+use crate::engine::clock::ReadTime;
 use crate::engine::shared::{Seen, Shared};
 use crate::engine::storage::Storage;
 use crate::error::Result;
 use crate::filter::Verdict;
-use crate::key::{Entry, Seq, Value, prefix_end};
+use crate::key::{AsOf, Entry, Value, prefix_end};
 use crate::segment::Access;
 use crate::sync::atomic::Ordering;
 use std::ops::Bound;
@@ -64,8 +65,8 @@ impl Reader {
         self.shared.storage.header.hasher.hash(key)
     }
 
-    /// The view and the sequence number for a read that starts now.
-    pub fn snapshot(&self) -> (Arc<View>, Seq) {
+    /// The view, the sequence number and the moment for a read that starts now.
+    pub fn snapshot(&self) -> (Arc<View>, AsOf) {
         self.shared.snapshot()
     }
 
@@ -101,30 +102,31 @@ impl Reader {
             return None;
         }
         let view = self.shared.view();
-        let seq = self.shared.visible();
+        let (seq, time) = (self.shared.visible(), ReadTime::Now(&self.shared.storage.clock));
         let (route, first) = self.route_in(&view, key, counters, route);
-        Some(find(&Lookup { view: &view, seq, key, first, counters }, route))
+        Some(find(&Lookup { view: &view, seq, time, key, first, counters }, route))
     }
 
-    /// The value of a key in a view, as of `seq`.
-    pub fn get_in(&self, view: &View, seq: Seq, key: &[u8]) -> Result<Option<Value>> {
+    /// The value of a key in a view.
+    pub fn get_in(&self, view: &View, as_of: AsOf, key: &[u8]) -> Result<Option<Value>> {
         let (key, counters) = (self.hash_key(key), self.counters());
         let (route, first) = view.filters.route(key, counters);
-        Lookup { view, seq, key, first, counters }.get(route)
+        Lookup { view, seq: as_of.seq, time: ReadTime::At(as_of.time), key, first, counters }.get(route)
     }
 
-    /// The newest value of a key in a view as of `seq`, with its sequence number.
-    pub fn entry_in(&self, view: &View, seq: Seq, key: &[u8]) -> Result<Option<Entry>> {
+    /// The newest value of a key in a view, with its sequence number.
+    pub fn entry_in(&self, view: &View, as_of: AsOf, key: &[u8]) -> Result<Option<Entry>> {
         let (key, counters) = (self.hash_key(key), self.counters());
         let (route, first) = view.filters.route(key, counters);
-        Lookup { view, seq, key, first, counters }.find(route, |entry| entry)
+        let lookup = Lookup { view, seq: as_of.seq, time: ReadTime::At(as_of.time), key, first, counters };
+        lookup.find(route, |entry| entry)
     }
 
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let (view, seq) = self.shared.snapshot();
+        let (view, as_of) = self.shared.snapshot();
         let mut values = Vec::with_capacity(keys.len());
         for keys in keys.chunks(READS_AHEAD) {
-            self.get_each(&self.routed(&view, seq, keys), &mut values)?;
+            self.get_each(&self.routed(&view, as_of, keys), &mut values)?;
         }
         Ok(values)
     }
@@ -138,25 +140,25 @@ impl Reader {
     fn routed<'a, K: AsRef<[u8]>>(
         &'a self,
         view: &'a View,
-        seq: Seq,
+        as_of: AsOf,
         keys: &'a [K],
     ) -> Vec<(Lookup<'a>, Route)> {
         let mut lookups = Vec::with_capacity(keys.len());
-        self.each_route(view, seq, keys, |lookup, route| lookups.push((lookup, route)));
+        self.each_route(view, as_of, keys, |lookup, route| lookups.push((lookup, route)));
         lookups
     }
 
-    /// Passes to `take`, in order, what `part` takes of each key's newest value in a view as of `seq`.
+    /// Passes to `take`, in order, what `part` takes of each key's newest value in a view.
     pub fn find_each<K: AsRef<[u8]>, T>(
         &self,
         view: &View,
-        seq: Seq,
+        as_of: AsOf,
         keys: &[K],
         part: impl Fn(Entry) -> T,
         mut take: impl FnMut(Option<T>),
     ) -> Result<()> {
         for keys in keys.chunks(READS_AHEAD) {
-            self.find_each_of(&self.routed(view, seq, keys), &part, &mut take)?;
+            self.find_each_of(&self.routed(view, as_of, keys), &part, &mut take)?;
         }
         Ok(())
     }
@@ -200,9 +202,9 @@ impl Reader {
     }
 
     pub fn may_contain_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Verdict> {
-        let (view, seq) = self.shared.snapshot();
+        let (view, as_of) = self.shared.snapshot();
         let mut verdicts = Vec::with_capacity(keys.len());
-        self.each_route(&view, seq, keys, |lookup, route| verdicts.push(lookup.may_contain(route)));
+        self.each_route(&view, as_of, keys, |lookup, route| verdicts.push(lookup.may_contain(route)));
         verdicts
     }
 
@@ -217,10 +219,10 @@ impl Reader {
         if self.denies_prefix(prefix) {
             return Verdict::Absent;
         }
-        let (view, seq) = self.shared.snapshot();
+        let (view, as_of) = self.shared.snapshot();
         let end = prefix_end(prefix);
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let merge = view.merge(seq, Direction::Forward, Bound::Included(prefix), upper, Access::Keys);
+        let merge = view.merge(as_of, Direction::Forward, Bound::Included(prefix), upper, Access::Keys);
         if merge.has_sources() { Verdict::Maybe } else { Verdict::Absent }
     }
 
@@ -229,7 +231,7 @@ impl Reader {
     fn each_route<'a, K: AsRef<[u8]>>(
         &'a self,
         view: &'a View,
-        seq: Seq,
+        as_of: AsOf,
         keys: &'a [K],
         mut each: impl FnMut(Lookup<'a>, Route),
     ) {
@@ -240,7 +242,8 @@ impl Reader {
             let hashed = hashed.get(..keys.len()).unwrap_or_default();
             let routes = view.filters.routes(hashed, counters);
             for (&key, route) in hashed.iter().zip(routes) {
-                each(Lookup { view, seq, key, first: FirstSegment::UNKNOWN, counters }, route);
+                let (first, time) = (FirstSegment::UNKNOWN, ReadTime::At(as_of.time));
+                each(Lookup { view, seq: as_of.seq, time, key, first, counters }, route);
             }
         }
     }

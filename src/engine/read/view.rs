@@ -4,7 +4,7 @@ use super::filters::{FilterUse, Filters};
 use super::prefixes::Prefixes;
 use crate::direction::Direction;
 use crate::error::Result;
-use crate::key::{HEADS_START, Seq};
+use crate::key::{AsOf, HEADS_START, Seq};
 use crate::live::{LiveSegment, LiveSet};
 use crate::memtable::{Memtable, MemtableCursor};
 use crate::merge::{MergeCursor, MergeSource, RangeMask, RunCursor, RunWalk, Skipped, begins, reaches};
@@ -106,11 +106,12 @@ impl View {
         own.chain(self.memtables().map(move |table| (table, seq)))
     }
 
-    /// Merges everything as of `seq` between two bounds, in one direction. Opens nothing yet. Skips sources
-    /// without keys in the bounds, and those whose filter denies the prefix that all of these keys share.
+    /// Merges everything as of a moment between two bounds, in one direction. Opens nothing yet. Skips
+    /// sources without keys in the bounds, and those whose filter denies the prefix that all of these keys
+    /// share.
     pub fn merge(
         &self,
-        seq: Seq,
+        as_of: AsOf,
         direction: Direction,
         start: Bound<&[u8]>,
         end: Bound<&[u8]>,
@@ -123,7 +124,7 @@ impl View {
         let denials = self.prefixes.as_deref().and_then(|prefixes| prefixes.ask(lower, upper));
         let denials = denials.as_ref();
         let mut sources = Vec::new();
-        for (table, seq) in self.memtables_at(seq).filter(|(table, _)| !table.is_empty()) {
+        for (table, seq) in self.memtables_at(as_of.seq).filter(|(table, _)| !table.is_empty()) {
             if denials.is_some_and(|denials| denials.deny_memtable(table.filter())) {
                 continue;
             }
@@ -154,7 +155,7 @@ impl View {
                 push(RunWalk::of_level(Arc::clone(&self.live), number + 1, left, direction));
             }
         }
-        MergeCursor::new(sources, direction, end, self.mask(seq))
+        MergeCursor::new(sources, direction, end, self.mask(as_of.seq)).at(as_of.time)
     }
 
     /// Whether a stored key has a head.

@@ -184,7 +184,7 @@ impl Repair<'_> {
                 let path = self.segment_path(id);
                 let options = WriterOptions::default();
                 let empty = writer.insert(SegmentWriter::create(&*self.fs, &path, id, store, options)?);
-                empty.append(start, seq, EntryKind::Tombstone, &[])?;
+                empty.append(start, seq, EntryKind::TOMBSTONE, &[])?;
                 empty
             }
         };
@@ -195,7 +195,7 @@ impl Repair<'_> {
             largest.filter(|key| ranges.end().is_some() && ranges.end() == successor(key).as_deref())
             && writer.last_key() < &**largest
         {
-            writer.append(largest, last, EntryKind::Tombstone, &[])?;
+            writer.append(largest, last, EntryKind::TOMBSTONE, &[])?;
         }
         writer.set_ranges(ranges);
         Ok(())

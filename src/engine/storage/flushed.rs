@@ -42,12 +42,13 @@ pub(crate) fn build_level0(
     let plans =
         FilterPlans::new(storage.filter_needs(live), live, policy, prefixes, std::iter::empty(), &coming);
     let ranges = table.ranges().all();
-    let mut built = UnpublishedSegments::new(storage);
+    let (mut built, now) = (UnpublishedSegments::new(storage), storage.clock.moment());
     let mut output = SegmentOutput::new(storage, 0, plans, large, ranges.clone(), &mut built.segments);
     table.for_each_newest(|key, seq, kind, value| {
         if seq < ranges.seq_at(key) {
             Ok(()) // Its range tombstone hides older entries as well.
         } else {
+            let (kind, value) = kind.kept(now, value);
             output.append(key, seq, kind, value)
         }
     })?;

@@ -5,6 +5,7 @@ pub(crate) mod names;
 pub(crate) mod output_segments;
 pub(crate) mod segment_builder;
 
+use crate::engine::clock::Clock;
 use crate::engine::filters::demand::Demand;
 use crate::engine::filters::plans::Needs;
 use crate::engine::keyspaces::registry::Keyspaces;
@@ -46,6 +47,8 @@ pub(crate) struct Storage {
     pub prefixes: Option<Arc<Prefixes>>,
     /// The keyspaces in memory.
     pub keyspaces: Arc<Keyspaces>,
+    /// The clock by which rows expire.
+    pub clock: Clock,
     /// Where missing keys are looked up.
     demand: Mutex<Demand>,
     next_id: AtomicU64,
@@ -76,7 +79,7 @@ impl Storage {
         first_own_id: FileId,
         work: &Arc<Condvar>,
     ) -> Self {
-        let fs = Arc::clone(&options.fs);
+        let (fs, clock) = (Arc::clone(&options.fs), Clock::new(Arc::clone(&options.clock)));
         let maps = Arc::new(Maps::new(Arc::clone(&fs), options.max_mapped_filters, Arc::clone(work)));
         let (metrics, next_id) = (Metrics::default(), AtomicU64::new(first_own_id.0));
         let keyspaces = Arc::new(Keyspaces::new(OPENED.fetch_add(1, Ordering::Relaxed)));
@@ -92,6 +95,7 @@ impl Storage {
             metrics,
             prefixes,
             keyspaces,
+            clock,
             demand: Mutex::default(),
             next_id,
             first_own_id,

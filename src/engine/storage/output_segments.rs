@@ -156,7 +156,7 @@ impl<'a> SegmentOutput<'a> {
                 // The last key is this one if the range begins at an entry, and never a greater one.
                 let from = from.to_vec();
                 if self.current.as_ref().is_none_or(|builder| from.as_slice() > builder.last_key()) {
-                    self.builder(&from)?.append(&from, seq, EntryKind::Tombstone, &[])?;
+                    self.builder(&from)?.append(&from, seq, EntryKind::TOMBSTONE, &[])?;
                 }
                 self.end_segment(self.current.as_ref().and_then(|builder| successor(builder.last_key())))?;
             }

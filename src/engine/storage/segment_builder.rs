@@ -136,7 +136,7 @@ impl<'a> SegmentBuilder<'a> {
     /// first deleted key.
     pub fn set_ranges(&mut self, ranges: RangeTombstones) -> Result<()> {
         if let Some((start, _, seq)) = ranges.ranges().next().filter(|_| self.is_empty()) {
-            self.append(start, seq, EntryKind::Tombstone, &[])?;
+            self.append(start, seq, EntryKind::TOMBSTONE, &[])?;
         }
         self.writer.set_ranges(ranges.clone());
         self.ranges = ranges;

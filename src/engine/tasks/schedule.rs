@@ -15,6 +15,9 @@ const LOOK_FOR_FAULTS_EVERY: Duration = Duration::from_secs(1);
 /// Reads wake no thread. The threads of a store with keyspaces look at this interval where keys are missing.
 const LOOK_AT_MISSES_EVERY: Duration = Duration::from_secs(10);
 
+/// How often the threads of an idle store look for rows that have expired.
+const LOOK_AT_EXPIRED_EVERY: Duration = Duration::from_secs(1);
+
 impl Engine {
     /// Waits for a task; `None` once the store is closing.
     pub(super) fn next_task(&self) -> Option<BackgroundTask> {
@@ -131,7 +134,16 @@ impl Engine {
         let tombstones = control.until_tombstone_flush(now);
         let counts_misses = self.shared.storage.filters_on() && self.shared.storage.keyspaces.have_heads();
         let idle = idle.or_else(|| (may_compact && counts_misses).then_some(LOOK_AT_MISSES_EVERY));
-        checks.into_iter().flatten().chain(pauses).chain(idle).chain(tombstones).chain(leftovers).min()
+        let expires = (may_compact && self.shared.storage.clock.is_needed()).then_some(LOOK_AT_EXPIRED_EVERY);
+        checks
+            .into_iter()
+            .flatten()
+            .chain(pauses)
+            .chain(idle)
+            .chain(expires)
+            .chain(tombstones)
+            .chain(leftovers)
+            .min()
     }
 
     /// The most urgent compaction, already reserved, or else a filter to replace.

@@ -27,7 +27,7 @@ use crate::engine::write::Writer;
 use crate::engine::write::condition::{ATTEMPTS_BESIDE_OTHERS, Outcome, Reads};
 use crate::engine::write::log::EncodedBatch;
 use crate::error::{Error, Result};
-use crate::key::{Entry, Value};
+use crate::key::{AsOf, Entry, Time, Value};
 use crate::options::{Durability, Isolation};
 use std::sync::Arc;
 
@@ -36,6 +36,8 @@ pub(crate) struct Work {
     /// What it reads from.
     pub view: Arc<View>,
     pub seen: Seen,
+    /// When it started: rows that have expired by then are absent.
+    pub time: Time,
     pub reads: TransactionReads,
     pub own: OwnWrites,
     pub isolation: Isolation,
@@ -48,7 +50,13 @@ impl Work {
         let (view, seen) = reader.exact_snapshot();
         let bytes_max = reader.storage().options.transaction_bytes;
         let own = OwnWrites::default();
-        Work { view, seen, reads: TransactionReads::default(), own, isolation, bytes_max }
+        let time = reader.storage().clock.now();
+        Work { view, seen, time, reads: TransactionReads::default(), own, isolation, bytes_max }
+    }
+
+    /// What it reads as of.
+    pub fn as_of(&self) -> AsOf {
+        AsOf { seq: self.seen.seq, time: self.time }
     }
 
     /// Whether what is read must be the same at the commit.
@@ -75,11 +83,11 @@ impl Work {
 
     /// The value of a key: what was written here, or else what the store had.
     pub fn get(&mut self, reader: &Reader, key: &[u8]) -> Result<Option<Value>> {
-        match self.own.get(reader.storage(), key) {
+        match self.own.get(reader.storage(), self.time, key) {
             OwnValue::Put(value) => Ok(Some(value)),
             OwnValue::Deleted => Ok(None),
             OwnValue::Untouched => {
-                let entry = reader.entry_in(&self.view, self.seen.seq, key)?;
+                let entry = reader.entry_in(&self.view, self.as_of(), key)?;
                 self.note_read(key, entry.as_ref())?;
                 Ok(entry.map(|entry| entry.value))
             }
@@ -88,9 +96,10 @@ impl Work {
 
     /// [`get`](Self::get) for several keys, in order.
     pub fn multi_get<K: AsRef<[u8]>>(&mut self, reader: &Reader, keys: &[K]) -> Result<Vec<Option<Value>>> {
-        let own: Vec<_> = keys.iter().map(|key| self.own.get(reader.storage(), key.as_ref())).collect();
+        let own: Vec<_> =
+            keys.iter().map(|key| self.own.get(reader.storage(), self.time, key.as_ref())).collect();
         let mut entries = Vec::with_capacity(keys.len());
-        reader.find_each(&self.view, self.seen.seq, keys, |entry| entry, |entry| entries.push(entry))?;
+        reader.find_each(&self.view, self.as_of(), keys, |entry| entry, |entry| entries.push(entry))?;
         let mut values = Vec::with_capacity(keys.len());
         for ((key, own), entry) in keys.iter().zip(own).zip(entries) {
             values.push(match own {
@@ -108,7 +117,7 @@ impl Work {
     fn note_read(&mut self, key: &[u8], found: Option<&Entry>) -> Result<()> {
         self.check_size()?; // Or else each refused read would make it larger.
         if self.tracks_reads() {
-            self.reads.add_key(key, found.map(|entry| entry.seq));
+            self.reads.add_key(key, found);
         }
         self.check_size()
     }
@@ -131,43 +140,49 @@ impl Work {
         }
         let batch = self.own.to_batch();
         batch.validate()?;
-        let batch = EncodedBatch::new(batch, durability);
+        let batch = EncodedBatch::new(batch, durability, &reader.storage().clock);
+        let as_of = self.as_of();
         let reads = match self.isolation {
             Isolation::Serializable => self.reads,
-            Isolation::Snapshot => self.own.as_reads(reader, &self.view, self.seen.seq)?,
+            Isolation::Snapshot => self.own.as_reads(reader, &self.view, as_of)?,
         };
         if reads.is_empty() {
             return writer.submit(batch).map(drop);
         }
-        commit_if_unchanged(reader, writer, &batch, (self.view, self.seen), &reads)
+        commit_if_unchanged(reader, writer, &batch, (self.view, self.seen), self.time, &reads)
     }
 }
 
-/// Commits a batch if what was read at a moment is the same.
+/// Commits a batch if what was read at a moment, which `time` is of, is the same.
 ///
 /// # Errors
-/// [`Error::Conflict`] if it is not; the errors of writing, and of reading.
+/// [`Error::Conflict`] if it is not, also if it has expired; the errors of writing, and of reading.
 pub(crate) fn commit_if_unchanged(
     reader: &Reader,
     writer: &Writer,
     batch: &EncodedBatch,
     mut moment: (Arc<View>, Seen),
+    mut time: Time,
     reads: &TransactionReads,
 ) -> Result<()> {
-    let set = Arc::new(reads.to_set());
+    let (set, clock) = (Arc::new(reads.to_set()), &reader.storage().clock);
     let _kept = set.needs_recent().then(|| writer.keep_recent());
     let as_of = |seen, attempts| batch.clone().only_if(seen, Reads::These(Arc::clone(&set)), attempts);
+    // Nobody has noted when the rows of ranges expire, so these are compared at least once.
+    let is_compared = !set.ranges.is_empty() && clock.is_needed();
+    let mut until = if is_compared { Some(Time::START) } else { reads.until() };
     for attempts in 0..ATTEMPTS_BESIDE_OTHERS {
-        if writer.submit(as_of(moment.1, attempts))? == Outcome::Committed {
+        if writer.submit(as_of(moment.1, attempts).only_before(until))? == Outcome::Committed {
             return Ok(());
         }
-        let now = reader.exact_snapshot();
-        Comparison::new(reader, &moment, &now).check(reads, &set)?;
+        let (now, then) = (reader.exact_snapshot(), time);
+        time = clock.moment();
+        until = Comparison::new(reader, (&moment, then), (&now, time)).check(reads, &set)?;
         moment = now;
     }
     let alone = || {
         let now = reader.exact_snapshot();
-        Comparison::new(reader, &moment, &now).check(reads, &set)?;
+        Comparison::new(reader, (&moment, time), (&now, clock.moment())).check(reads, &set)?;
         Ok(as_of(now.1, ATTEMPTS_BESIDE_OTHERS))
     };
     writer.submit_alone(alone).map(drop)

@@ -6,7 +6,7 @@ use crate::engine::read::view::{OwnTable, View};
 use crate::engine::storage::Storage;
 use crate::engine::write::log::apply_one;
 use crate::error::{Error, Result};
-use crate::key::{EntryKind, KeyspaceId, MAX_SEQ, NamedKeyspaces, Seq, Value};
+use crate::key::{AsOf, KeyspaceId, MAX_SEQ, NamedKeyspaces, Seq, Time, Value};
 use crate::memtable::{Memtable, RANGE_OVERHEAD_BYTES};
 use crate::ranges::DeletedRange;
 use crate::wal::{Batch, BatchOp, OpKind};
@@ -63,6 +63,10 @@ impl OwnWrites {
 
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
         self.push(OpKind::Put, key, value)
+    }
+
+    pub fn put_until(&mut self, key: &[u8], time: Time, value: &[u8]) -> Result<()> {
+        self.push(OpKind::PutUntil, key, &[&time.encoded(), value].concat())
     }
 
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
@@ -125,15 +129,15 @@ impl OwnWrites {
         Some(OwnTable { table: Arc::clone(table), seq: FIRST_SEQ + self.applied as Seq - 1 })
     }
 
-    /// What the writes so far say of a key.
-    pub fn get(&mut self, storage: &Storage, key: &[u8]) -> OwnValue {
+    /// What the writes so far say of a key at a moment.
+    pub fn get(&mut self, storage: &Storage, time: Time, key: &[u8]) -> OwnValue {
         let Some(OwnTable { table, seq }) = self.table(storage) else { return OwnValue::Untouched };
         let entry = table.get(key, storage.header.hasher.hash(key), seq);
         let deleted = if table.has_ranges() { table.ranges().seq_at(key, seq) } else { 0 };
         match entry {
             Some(entry) if entry.seq > deleted => match entry.kind {
-                EntryKind::Put => OwnValue::Put(entry.value),
-                EntryKind::Tombstone => OwnValue::Deleted,
+                kind if kind.is_alive(time) => OwnValue::Put(entry.value),
+                _ => OwnValue::Deleted,
             },
             _ if deleted > 0 => OwnValue::Deleted,
             _ => OwnValue::Untouched,
@@ -148,6 +152,11 @@ impl OwnWrites {
             let rest = op.data.get(op.key_len..).unwrap_or_default();
             match op.kind {
                 OpKind::Put => batch.put_stored(op.key(), rest),
+                OpKind::PutUntil => {
+                    let (time, value) = rest.split_at_checked(Time::BYTES).unwrap_or_default();
+                    batch.put_stored_until(op.key(), Time::decode(time).unwrap_or_default(), value);
+                }
+                OpKind::Time => {}
                 OpKind::Delete => batch.delete_stored(op.key()),
                 OpKind::DeleteRange => {
                     let end = (!rest.is_empty()).then(|| rest.to_vec());
@@ -158,15 +167,15 @@ impl OwnWrites {
         batch
     }
 
-    /// The keys and ranges written, as if they had been read in this view as of `seq`.
-    pub fn as_reads(&self, reader: &Reader, view: &View, seq: Seq) -> Result<TransactionReads> {
+    /// The keys and ranges written, as if they had been read in this view.
+    pub fn as_reads(&self, reader: &Reader, view: &View, as_of: AsOf) -> Result<TransactionReads> {
         let mut reads = TransactionReads::default();
         for op in &self.ops {
             if op.kind == OpKind::DeleteRange {
                 let (from, to) = range_of(op.key(), op.data.get(op.key_len..).unwrap_or_default());
                 reads.add_range((from.map(<[u8]>::to_vec), to.map(<[u8]>::to_vec)));
             } else {
-                reads.add_key(op.key(), reader.entry_in(view, seq, op.key())?.map(|entry| entry.seq));
+                reads.add_key(op.key(), reader.entry_in(view, as_of, op.key())?.as_ref());
             }
         }
         Ok(reads)

@@ -2,7 +2,7 @@
 
 use crate::bounds::KeyRange;
 use crate::engine::write::condition::{KeySpan, ReadSet};
-use crate::key::Seq;
+use crate::key::{Entry, Seq, Time};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -15,6 +15,8 @@ pub(crate) struct TransactionReads {
     /// The sequence number of each key's value; `None` if it had none.
     keys: BTreeMap<Vec<u8>, Option<Seq>>,
     ranges: Vec<KeyRange>,
+    /// When the first of the values expires, if one does.
+    until: Option<Time>,
     /// Walks that have not said yet how far they went.
     open_walks: usize,
     bytes: u64,
@@ -31,10 +33,11 @@ impl TransactionReads {
     }
 
     /// Records what was found for a key. As all reads are of one moment, a later one finds the same.
-    pub fn add_key(&mut self, key: &[u8], version: Option<Seq>) {
+    pub fn add_key(&mut self, key: &[u8], found: Option<&Entry>) {
         if !self.keys.contains_key(key) {
             self.bytes += key.len() as u64 + OVERHEAD_BYTES;
-            self.keys.insert(key.to_vec(), version);
+            self.keys.insert(key.to_vec(), found.map(|entry| entry.seq));
+            self.until = earlier(self.until, found.and_then(|entry| entry.kind.expiry()));
         }
     }
 
@@ -66,6 +69,11 @@ impl TransactionReads {
         self.keys.iter().map(|(key, version)| (&**key, *version))
     }
 
+    /// When the first value of a key expires, if one does.
+    pub fn until(&self) -> Option<Time> {
+        self.until
+    }
+
     /// The keys and ranges. A walk that never ended, because it was leaked, has read everything.
     pub fn to_set(&self) -> ReadSet {
         let all = (Bound::Unbounded, Bound::Unbounded);
@@ -73,4 +81,9 @@ impl TransactionReads {
         let spans = self.ranges.iter().chain(leaked).filter_map(KeySpan::of).collect();
         ReadSet { keys: self.keys.keys().cloned().collect(), ranges: KeySpan::join(spans) }
     }
+}
+
+/// The earlier of two moments, if there is one.
+pub(super) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
+    a.into_iter().chain(b).min()
 }

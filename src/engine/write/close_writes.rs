@@ -23,7 +23,7 @@ impl Writer {
     /// Makes everything durable: in the log if little is in memory, otherwise in segments.
     fn sync_or_flush(&self, log: &mut Log) -> Result<()> {
         if matches!(log, Log::Inherited(_)) {
-            return Ok(());
+            return self.publisher.publish_marks();
         }
         let log = self.active_log(log)?;
         self.in_flight.wait_for_all(&self.shared)?;
@@ -31,7 +31,7 @@ impl Writer {
             self.shared.control.lock().flushes.waiting.iter().map(|(table, _)| table.bytes()).sum();
         if log.health == LogHealth::Sound && waiting + log.memtable.bytes() < LOG_KEPT_BYTES {
             self.sync_log(log)?;
-            return self.publisher.publish_log_mark();
+            return self.publisher.publish_marks();
         }
         self.flush_here(log).inspect_err(|_| {
             // The data stays in the log, which is only touched again if it has not failed.

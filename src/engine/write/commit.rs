@@ -146,6 +146,7 @@ impl Writer {
     /// Empties the batches whose conditions may no longer hold.
     #[cold]
     fn check_conditions(&self, log: &mut ActiveLog, group: &mut [EncodedBatch]) {
+        group.iter_mut().for_each(|batch| batch.refuse_expired(|| self.shared.storage.clock.now()));
         let now = Seen { seq: log.next_seq - 1, epoch: self.shared.epoch() };
         log.recent.keep(self.keeps_recent(), now);
         // Mostly, a batch is alone, and nobody has written since.

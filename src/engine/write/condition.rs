@@ -13,7 +13,7 @@
 
 use crate::bounds::KeyRange;
 use crate::engine::shared::Seen;
-use crate::key::MAX_STORED_KEY_BYTES;
+use crate::key::{MAX_STORED_KEY_BYTES, Time};
 use crate::ranges::DeletedRange;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -30,6 +30,8 @@ pub(crate) struct Condition {
     pub reads: Reads,
     /// How often it was stale before.
     pub attempts: u32,
+    /// When the first row that was read expires, if one does.
+    pub until: Option<Time>,
 }
 
 /// What a writer has read.

@@ -5,7 +5,7 @@ use super::condition::{ATTEMPTS_BESIDE_OTHERS, Outcome, ReadSet, Reads};
 use super::log::EncodedBatch;
 use crate::engine::read::Reader;
 use crate::error::{Error, Result};
-use crate::key::without_head;
+use crate::key::{Entry, without_head};
 use crate::options::Durability;
 use crate::wal::Batch;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Writer {
             return self.write_nothing(&batch, durability);
         }
         batch.validate()?;
-        self.submit(EncodedBatch::new(batch, durability)).map(drop)
+        self.submit(EncodedBatch::new(batch, durability, &self.shared.storage.clock)).map(drop)
     }
 
     /// Fails if the batch names a keyspace that was dropped, or is of another store.
@@ -55,28 +55,41 @@ impl Writer {
         let (keys, values): (Vec<Vec<u8>>, Vec<Option<Vec<u8>>>) = expected.into_iter().unzip();
         let reads = Arc::new(ReadSet { keys, ranges: Vec::new() });
         let _kept = reads.needs_recent().then(|| self.keep_recent());
-        let batch = (!batch.is_empty()).then(|| EncodedBatch::new(batch, durability));
-        // The moment of which the keys have these values.
+        let batch =
+            (!batch.is_empty()).then(|| EncodedBatch::new(batch, durability, &self.shared.storage.clock));
+        // The moment of which the keys have these values, and when the first of these expires.
         let look = || {
             let seen = self.shared.seen();
-            let found = reader.multi_get(&reads.keys)?;
-            let mut rows = reads.keys.iter().zip(values.iter().zip(&found));
-            match rows.find(|(_, (expected, found))| expected.as_deref() != found.as_deref()) {
-                Some((key, _)) => Err(Error::conflict(without_head(key))),
-                None => Ok(seen),
-            }
+            let (view, as_of) = self.shared.snapshot();
+            let (mut rows, mut differs, mut until) = (reads.keys.iter().zip(&values), None, None);
+            reader.find_each(
+                &view,
+                as_of,
+                &reads.keys,
+                |entry| entry,
+                |found: Option<Entry>| {
+                    let Some((key, expected)) = rows.next() else { return };
+                    if expected.as_deref() != found.as_ref().map(|entry| &*entry.value) {
+                        differs.get_or_insert(key);
+                    }
+                    let expiry = found.and_then(|entry| entry.kind.expiry());
+                    until = until.into_iter().chain(expiry).min();
+                },
+            )?;
+            differs.map_or(Ok((seen, until)), |key| Err(Error::conflict(without_head(key))))
         };
         let Some(batch) = batch else {
             look()?;
             return self.write_nothing(&Batch::new(), durability);
         };
-        let prepare =
-            |attempts| Ok(batch.clone().only_if(look()?, Reads::These(Arc::clone(&reads)), attempts));
+        let conditional =
+            |seen, attempts| batch.clone().only_if(seen, Reads::These(Arc::clone(&reads)), attempts);
         for attempts in 0..ATTEMPTS_BESIDE_OTHERS {
-            if self.submit(prepare(attempts)?)? == Outcome::Committed {
+            let (seen, until) = look()?;
+            if self.submit(conditional(seen, attempts).only_before(until))? == Outcome::Committed {
                 return Ok(());
             }
         }
-        self.submit_alone(|| prepare(ATTEMPTS_BESIDE_OTHERS)).map(drop)
+        self.submit_alone(|| Ok(conditional(look()?.0, ATTEMPTS_BESIDE_OTHERS))).map(drop)
     }
 }

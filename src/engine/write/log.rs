@@ -2,14 +2,15 @@
 
 use super::condition::{Condition, Outcome, Reads};
 use super::recent::Recent;
+use crate::engine::clock::Clock;
 use crate::engine::shared::Seen;
 use crate::engine::storage::Storage;
 use crate::error::{Error, Result};
 use crate::id::FileId;
-use crate::key::{EntryKind, NamedKeyspaces, Seq};
+use crate::key::{NamedKeyspaces, Seq, Time};
 use crate::live::LiveSegment;
 use crate::manifest::LogMark;
-use crate::memtable::Memtable;
+use crate::memtable::{MemKind, Memtable};
 use crate::options::Durability;
 use crate::sync::Mutex;
 use crate::wal::{self, Batch, BatchOp, OpKind};
@@ -133,7 +134,10 @@ pub(crate) struct EncodedBatch {
 impl EncodedBatch {
     /// A batch without a condition. It has passed [`Batch::validate`].
     #[inline(always)]
-    pub fn new(mut batch: Batch, durability: Durability) -> Self {
+    pub fn new(mut batch: Batch, durability: Durability, clock: &Clock) -> Self {
+        if batch.expires() {
+            clock.date(&mut batch);
+        }
         EncodedBatch {
             has_heads: batch.has_heads(),
             keyspaces: batch.take_keyspaces(),
@@ -148,7 +152,23 @@ impl EncodedBatch {
 
     /// The batch, to be committed only on this condition.
     pub fn only_if(self, seen: Seen, reads: Reads, attempts: u32) -> Self {
-        EncodedBatch { condition: Some(Condition { seen, reads, attempts }), ..self }
+        EncodedBatch { condition: Some(Condition { seen, reads, attempts, until: None }), ..self }
+    }
+
+    /// The batch, to be committed only before a row expires on whose value it depends.
+    pub fn only_before(mut self, expiry: Option<Time>) -> Self {
+        if let Some(condition) = &mut self.condition {
+            condition.until = expiry;
+        }
+        self
+    }
+
+    /// Leaves nothing to commit if a row on whose value it depends has expired.
+    pub fn refuse_expired(&mut self, now: impl FnOnce() -> Time) {
+        let until = self.condition.as_ref().and_then(|condition| condition.until);
+        if until.is_some_and(|until| until <= now()) {
+            self.clear_stale();
+        }
     }
 
     /// Leaves nothing to commit, because the condition may no longer hold.
@@ -221,8 +241,16 @@ pub(crate) fn apply_one(
     on_range: &mut impl FnMut(&[u8], Option<&[u8]>),
 ) {
     let kind = match op.kind {
-        OpKind::Put => EntryKind::Put,
-        OpKind::Delete => EntryKind::Tombstone,
+        OpKind::Put => MemKind::Put,
+        OpKind::Delete => MemKind::Tombstone,
+        OpKind::PutUntil => {
+            storage.clock.note_expiring();
+            MemKind::PutUntil
+        }
+        OpKind::Time => {
+            storage.clock.note_said(Time::decode(&op.data).unwrap_or_default());
+            return table.skip(seq);
+        }
         OpKind::DeleteRange => {
             let mut start = op.data;
             let end = start.split_off(op.key_len);

@@ -82,7 +82,8 @@ impl Recent {
 /// Whether a batch changes a key that was read, or one within a range that was read.
 pub(super) fn changes(payload: &Bytes, ReadSet { keys, ranges }: &ReadSet) -> bool {
     wal::ops(payload.clone()).any(|op| match op.kind {
-        OpKind::Put | OpKind::Delete => {
+        OpKind::Time => false,
+        OpKind::Put | OpKind::PutUntil | OpKind::Delete => {
             let behind = ranges.partition_point(|range| range.start.as_slice() <= op.key());
             let range = behind.checked_sub(1).and_then(|at| ranges.get(at));
             keys.binary_search_by(|key| key.as_slice().cmp(op.key())).is_ok()

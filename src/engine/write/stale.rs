@@ -25,7 +25,9 @@ pub(super) fn clear_stale(group: &mut [EncodedBatch], log: &ActiveLog, epoch: u6
             let is_older = condition.seen.epoch != epoch;
             let is_stale = match &condition.reads {
                 Reads::OwnKeys => {
-                    is_older || wal::ops(batch.payload.clone()).any(|op| may_be_newer(op.key()))
+                    is_older
+                        || wal::ops(batch.payload.clone())
+                            .any(|op| op.kind != OpKind::Time && may_be_newer(op.key()))
                 }
                 Reads::These(reads) if reads.needs_recent() => {
                     log.recent.may_change(reads, condition.seen, condition.attempts) || earlier.changes(reads)
@@ -72,12 +74,16 @@ struct Earlier<'a> {
 impl Earlier<'_> {
     fn add(&mut self, payload: &Bytes) {
         for op in wal::ops(payload.clone()) {
-            if op.kind == OpKind::DeleteRange {
-                let mut start = op.data;
-                let end = start.split_off(op.key_len);
-                self.ranges.push((start, end));
-            } else {
-                self.keys.insert(self.hasher.hash(op.key()));
+            match op.kind {
+                OpKind::DeleteRange => {
+                    let mut start = op.data;
+                    let end = start.split_off(op.key_len);
+                    self.ranges.push((start, end));
+                }
+                OpKind::Time => {}
+                OpKind::Put | OpKind::PutUntil | OpKind::Delete => {
+                    self.keys.insert(self.hasher.hash(op.key()));
+                }
             }
         }
         self.payloads.push(payload.clone());

@@ -12,7 +12,8 @@ use crate::error::{Error, Result};
 use crate::fs::create_dir_durably;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
-use crate::segment::{Facts, SegmentSummary, StoreIdentity};
+use crate::key::Time;
+use crate::segment::{Expiries, Facts, SegmentSummary, StoreIdentity};
 use crate::support::{Crash, Errno, Fault, OpKind, SimFs};
 use proptest::prelude::*;
 use std::path::Path;
@@ -37,6 +38,7 @@ fn segment(id: u64) -> SegmentMeta {
             min_seq: id,
             max_seq: 2 * id,
             raw_bytes: 9000,
+            expiries: Expiries { count: id % 2, quartiles: [1, 2, 2, 3, 4].map(|n| n * (id % 2)) },
         },
     };
     SegmentMeta { place: Place::Level((id % 7) as u8), summary }
@@ -327,7 +329,7 @@ fn any_segment() -> impl Strategy<Value = SegmentMeta> {
                 facts: Facts {
                     smallest,
                     largest: largest.into(),
-                    entries: u64::from(entries) + u64::from(deleted) + 1,
+                    entries: u64::from(entries) + u64::from(deleted) + 2,
                     tombstones: u64::from(deleted),
                     longest_streak: u64::from(deleted) / 3 + digest / 2,
                     ranges: digest,
@@ -352,6 +354,7 @@ proptest! {
         added in prop::collection::vec(any_segment(), 0..4),
         numbers: [Option<u64>; 3],
         mark: Option<(u64, u64, u64)>,
+        time in prop::option::of(0..=Time::MAX.millis()),
     ) {
         let edit = Edit {
             removed: removed.into_iter().map(file_id).collect(),
@@ -360,6 +363,7 @@ proptest! {
             next_id: numbers[1].map(file_id),
             last_seq: numbers[2].map(|seq| seq >> 1),
             log_mark: mark.map(|(log, bytes, seq)| LogMark { log: file_id(log), bytes, next_seq: seq >> 1 }),
+            time: time.map(Time::of_millis),
         };
         let encoded = encode_edit(&edit, tag(HEADER)).unwrap();
         let payload = &encoded[format::EDIT_HEAD_BYTES..];

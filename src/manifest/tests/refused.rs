@@ -35,18 +35,23 @@ fn extreme() -> impl Strategy<Value = u64> + Clone {
 fn extreme_segment() -> impl Strategy<Value = SegmentMeta> {
     let facts = prop::collection::vec(extreme(), Facts::NUMBERS);
     let numbers = prop::collection::vec(extreme(), 4);
-    (numbers, facts, any::<[bool; 2]>(), any::<u8>()).prop_map(|(n, facts, keys, level)| {
-        let [smallest, largest] = keys.map(|long| vec![0xff; if long { 3 } else { 0 }]);
-        let summary = SegmentSummary {
-            id: FileId(n[0]),
-            version: n[1] as u32,
-            digest: n[1],
-            file_bytes: n[2],
-            data_bytes: n[3],
-            facts: Facts::new(smallest, largest.into(), facts.try_into().unwrap()),
-        };
-        SegmentMeta { place: place_of(if level < 128 { level % 8 } else { level }), summary }
-    })
+    (numbers, facts, any::<[bool; 3]>(), any::<u8>()).prop_map(
+        |(n, mut facts, [expires, keys @ ..], level)| {
+            if !expires {
+                facts[7..].fill(0);
+            }
+            let [smallest, largest] = keys.map(|long| vec![0xff; if long { 3 } else { 0 }]);
+            let summary = SegmentSummary {
+                id: FileId(n[0]),
+                version: n[1] as u32,
+                digest: n[1],
+                file_bytes: n[2],
+                data_bytes: n[3],
+                facts: Facts::new(smallest, largest.into(), facts.try_into().unwrap()),
+            };
+            SegmentMeta { place: place_of(if level < 128 { level % 8 } else { level }), summary }
+        },
+    )
 }
 
 proptest! {
@@ -63,6 +68,7 @@ proptest! {
             next_id: numbers[1].map(FileId),
             last_seq: numbers[2],
             log_mark: mark.map(|(log, bytes, next_seq)| LogMark { log: FileId(log), bytes, next_seq }),
+            time: None,
         };
         let decoded = decode_payload(&encode_payload(&edit));
         match encode_edit(&edit, tag(HEADER)) {

@@ -22,7 +22,7 @@ fn a_manifest_of_the_version_before_is_named() {
     let error = read_state(&with_bytes(&bytes), Path::new("db")).unwrap_err();
     assert!(matches!(error, Error::UnsupportedVersion { found: 1, .. }));
     assert!(
-        error.to_string().contains("has format version 1, but this build reads versions 5 to 6; an older"),
+        error.to_string().contains("has format version 1, but this build reads versions 5 to 7; an older"),
         "{error}"
     );
 }
@@ -63,7 +63,7 @@ fn i6_a_hash_or_a_field_of_a_newer_version_is_named_and_is_no_damage() {
     let cases = [
         (sealed(5), 20, "hash code 5"),
         (sealed(0x104), 20, "hash code 260"),
-        (with_field(7), field_at, "an edit with field 7"),
+        (with_field(8), field_at, "an edit with field 8"),
         (with_field(0xfe), field_at, "an edit with field 254"),
     ];
     for (bytes, at, what) in cases {

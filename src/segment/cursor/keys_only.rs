@@ -14,7 +14,7 @@ impl SegmentCursor {
     /// Appends the fronts of the current entry and those ahead of it in the block or group, of a forward
     /// walk. Returns the length of their keys, if they have one length and are puts.
     pub fn list_fronts(&self, out: &mut Vec<LongFront>) -> Option<usize> {
-        let len = self.rows.key_len().filter(|_| !self.rows.has_tombstones())?;
+        let len = self.rows.key_len().filter(|_| self.rows.has_only_puts())?;
         self.rows.list_fronts(self.current, self.shared, out);
         Some(len)
     }

@@ -149,10 +149,10 @@ impl SegmentCursor {
     }
 
     /// How many of the next `most` entries of the block are known to be puts without checking each: all of
-    /// them, or none in a block with tombstones.
+    /// them, or none in a block with others.
     #[inline]
     pub fn puts_ahead(&self, most: usize) -> usize {
-        if self.rows.has_tombstones() { 0 } else { most.min(self.left.len()) }
+        if self.rows.has_only_puts() { most.min(self.left.len()) } else { 0 }
     }
 
     /// Moves `n` entries further in the block, from 1 to [`ahead`](Self::ahead).

@@ -37,7 +37,14 @@ fn rows(model: &Model) -> Rows {
 fn entry() -> impl Strategy<Value = Entry> {
     let value = proptest::option::weighted(0.9, vec(any::<u8>(), 0..3));
     let seq = prop_oneof![Just(7u64), 0u64..300, any::<u64>()];
-    (seq, value).prop_map(|(seq, value)| value.map_or_else(|| tombstone(seq), |value| put(seq, value)))
+    let late = crate::key::Time::MAX.millis();
+    let expiry =
+        prop_oneof![4 => Just(None), 2 => (7u64..300).prop_map(Some), 1 => (1..=late).prop_map(Some)];
+    (seq, value, expiry).prop_map(|(seq, value, expiry)| match (value, expiry) {
+        (None, _) => tombstone(seq),
+        (Some(value), None) => put(seq, value),
+        (Some(value), Some(millis)) => put_until(seq, millis, value),
+    })
 }
 
 proptest! {
@@ -98,7 +105,7 @@ fn i6_blocks_of_any_other_length_or_with_absurd_fields_are_refused() {
         BlockHeader { key_width: 255, ..header },
         BlockHeader { value_width: 5, ..header },
         BlockHeader { seq_width: 9, ..header },
-        BlockHeader { tombstones: 2, ..header },
+        BlockHeader { expiry_width: 1, ..header },
         BlockHeader { keys: header.keys + 1, values: header.values - 1, ..header },
     ] {
         assert!(with(changed).is_err(), "{changed:?}");
@@ -124,7 +131,7 @@ fn i12_a_builder_holds_no_more_than_its_block() {
     for at in 0..10_000u16 {
         key.truncate(shared);
         key.extend_from_slice(&at.to_be_bytes());
-        builder.append(&key, if at % 256 == 0 { shared } else { shared + 1 }, 0, 1, EntryKind::Put, b"");
+        builder.append(&key, if at % 256 == 0 { shared } else { shared + 1 }, 0, 1, EntryKind::PUT, b"");
     }
     assert!(builder.held() < 2 * builder.bytes(), "{} for {}", builder.held(), builder.bytes());
     builder.finish_into(&mut payload);

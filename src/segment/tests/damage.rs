@@ -155,7 +155,7 @@ fn i6_a_newer_version_is_named() {
     let Fixture { path, .. } = &fixture(&songs(3), WriterOptions::default());
     let mut bytes = std::fs::read(path).unwrap();
     let (footer, crc) = (bytes.len() - FOOTER_BYTES, bytes.len() - 4);
-    bytes[footer + 40] = 7;
+    bytes[footer + 40] = 8;
     std::fs::write(path, &bytes).unwrap();
     let error = open(path, 0).map(|_| ()).unwrap_err();
     assert!(matches!(error, Error::Corruption { .. }), "a damaged version is damage: {error}");
@@ -163,7 +163,7 @@ fn i6_a_newer_version_is_named() {
     bytes[crc..].copy_from_slice(&sealed);
     std::fs::write(path, bytes).unwrap();
     let error = open(path, 0).map(|_| ()).unwrap_err();
-    assert!(matches!(error, Error::UnsupportedVersion { found: 7, .. }), "{error}");
+    assert!(matches!(error, Error::UnsupportedVersion { found: 8, .. }), "{error}");
 }
 
 #[test]

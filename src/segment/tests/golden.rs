@@ -11,14 +11,15 @@ fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures/golden").join(name)
 }
 
-/// Three blocks, one with fixed-length keys and values; a tombstone, the empty key, a value larger than a
-/// block.
+/// Blocks, one with fixed-length keys and values; a tombstone, the empty key, a value larger than a block, a
+/// put that expires.
 fn model() -> Model {
     let mut model: Model =
         (0..20u8).map(|i| (format!("song:{i:02}").into_bytes(), put(300 + u64::from(i), "la"))).collect();
     model.insert(Vec::new(), put(7, "the empty key"));
     model.insert(b"artist:abba".to_vec(), tombstone(1_000_000));
     model.insert(b"title:waterloo".to_vec(), put(8, "1974 ".repeat(50)));
+    model.insert(b"token".to_vec(), put_until(9, 1_800_000_000_000, "of a session"));
     model
 }
 
@@ -175,7 +176,7 @@ impl<'a> Dump<'a> {
                 .unwrap();
         let count = header.count;
         ["count", "prefix", "keys", "values"].iter().for_each(|name| _ = self.u32(name));
-        ["key width", "value width", "seq width", "tombstones"]
+        ["key width", "value width", "seq width", "tombstones + 2 * expiry width:"]
             .iter()
             .for_each(|name| _ = self.uint(name, 1));
         self.u64("smallest seq");
@@ -185,6 +186,10 @@ impl<'a> Dump<'a> {
         let values = self.ends("value", count, header.values, header.value_width);
         (0..count).filter(|_| header.seq_width > 0).for_each(|_| _ = self.uint("seq +", header.seq_width));
         self.take(usize::from(header.tombstones) * count.div_ceil(8) as usize, "tombstone bits");
+        if header.expiry_width > 0 {
+            self.u64("first expiry");
+            (0..count).for_each(|_| _ = self.uint("expiry: 0, or 1 +", header.expiry_width));
+        }
         suffixes.into_iter().for_each(|len| self.text_of(len, "suffix"));
         values.into_iter().for_each(|len| _ = self.take(len, "value"));
     }
@@ -221,6 +226,7 @@ impl<'a> Dump<'a> {
         self.varints(["count"]);
         self.varints(["entries", "tombstones", "longest streak", "ranges"]);
         self.varints(["smallest seq", "largest seq", "raw bytes"]);
+        self.varints(["expiring", "first expiry", "quarter", "half", "three quarters", "last expiry"]);
     }
 
     fn footer(&mut self) {

@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::fs::RealFs;
 use crate::hash::KeyHasher;
 use crate::id::FileId;
-use crate::key::{Entry, EntryKind, Seq, Value};
+use crate::key::{Entry, EntryKind, Seq, Time, Value};
 use crate::ranges::RangeTombstones;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -43,11 +43,16 @@ const COMPRESSIONS: &[Compression] = &[
 type Model = BTreeMap<Vec<u8>, Entry>;
 
 fn put(seq: Seq, value: impl Into<Vec<u8>>) -> Entry {
-    Entry { seq, kind: EntryKind::Put, value: Value::new(value.into().into()) }
+    Entry { seq, kind: EntryKind::PUT, value: Value::new(value.into().into()) }
+}
+
+/// A put that expires, so many milliseconds after 1970.
+fn put_until(seq: Seq, millis: u64, value: impl Into<Vec<u8>>) -> Entry {
+    Entry { kind: EntryKind::put_until(Time::of_millis(millis)), ..put(seq, value) }
 }
 
 fn tombstone(seq: Seq) -> Entry {
-    Entry { seq, kind: EntryKind::Tombstone, value: Value::default() }
+    Entry { seq, kind: EntryKind::TOMBSTONE, value: Value::default() }
 }
 
 fn write(

@@ -20,9 +20,15 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 fn entry() -> impl Strategy<Value = Entry> {
     let seq = prop_oneof![0u64..1000, 0..=MAX_SEQ];
     let value = prop_oneof![6 => vec(any::<u8>(), 0..30), 1 => (any::<u8>(), 0usize..3000).prop_map(|(b, n)| vec![b; n])];
-    (seq, proptest::option::weighted(0.8, value)).prop_map(|(seq, value)| match value {
-        Some(value) => put(seq, value),
-        None => tombstone(seq),
+    let late = Time::MAX.millis();
+    let expiry =
+        prop_oneof![3 => Just(None), 1 => (1000u64..1400).prop_map(Some), 1 => (1..=late).prop_map(Some)];
+    (seq, proptest::option::weighted(0.8, value), expiry).prop_map(|(seq, value, expiry)| {
+        match (value, expiry) {
+            (Some(value), None) => put(seq, value),
+            (Some(value), Some(millis)) => put_until(seq, millis, value),
+            (None, _) => tombstone(seq),
+        }
     })
 }
 
@@ -166,16 +172,16 @@ fn entries_that_break_the_rules_are_refused_and_leave_the_segment_sound() {
     let path = dir.path().join("s");
     let mut writer = SegmentWriter::create(&RealFs, &path, ID, STORE, WriterOptions::default()).unwrap();
     let mut append = |key: &[u8], kind, value: &[u8]| writer.append(key, 1, kind, value);
-    append(b"b", EntryKind::Put, b"1").unwrap();
+    append(b"b", EntryKind::PUT, b"1").unwrap();
     for key in [&b"a"[..], b"b", b""] {
-        assert!(matches!(append(key, EntryKind::Put, b""), Err(Error::KeyOutOfOrder { .. })));
+        assert!(matches!(append(key, EntryKind::PUT, b""), Err(Error::KeyOutOfOrder { .. })));
     }
-    assert!(matches!(append(b"c", EntryKind::Tombstone, b"x"), Err(Error::Internal(_))));
+    assert!(matches!(append(b"c", EntryKind::TOMBSTONE, b"x"), Err(Error::Internal(_))));
     let huge_key = vec![b'c'; crate::key::MAX_STORED_KEY_BYTES + 1];
-    assert!(matches!(append(&huge_key, EntryKind::Put, b""), Err(Error::KeyTooLarge { .. })));
+    assert!(matches!(append(&huge_key, EntryKind::PUT, b""), Err(Error::KeyTooLarge { .. })));
     let huge_value = vec![0; crate::MAX_VALUE_BYTES + 1];
-    assert!(matches!(append(b"c", EntryKind::Put, &huge_value), Err(Error::ValueTooLarge { .. })));
-    append(b"b\0", EntryKind::Tombstone, b"").unwrap();
+    assert!(matches!(append(b"c", EntryKind::PUT, &huge_value), Err(Error::ValueTooLarge { .. })));
+    append(b"b\0", EntryKind::TOMBSTONE, b"").unwrap();
     assert_eq!(writer.finish().unwrap().entries, 2);
     open(&path, 0).unwrap().verify(&mut |_, _, _| Ok(())).unwrap();
 }

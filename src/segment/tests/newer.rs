@@ -37,7 +37,7 @@ fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
         (data, type_of(data), 0x80 | 9, "a block of codec 9"),
         (top, type_of(top), 4, "a block of codec 4"),
         (properties, type_of(properties), 127, "a block of codec 127"),
-        (data, entry_kinds, 2, "entries of kinds 2"),
+        (data, entry_kinds, 14, "entries of kinds 14"),
         (properties, hash, 5, "hash code 5 in its properties"),
         (properties, name, b'z', "compression \"zone\" in its properties"),
     ];
@@ -73,7 +73,7 @@ fn i6_codes_of_a_newer_version_in_a_segment_are_not_damage() {
 #[test]
 fn i14_a_property_of_a_newer_version_is_named_and_is_no_damage() {
     let mut counted = FactsBuilder::default();
-    counted.count(b"a", 1, EntryKind::Put, 1);
+    counted.count(b"a", 1, EntryKind::PUT, 1);
     let facts = counted.finish(&RangeTombstones::default(), b"a".to_vec());
     let (properties, mut bytes) = (
         Properties { store: STORE, compression: Compression::None, symbols: None, facts, keyspace: None },

@@ -14,7 +14,7 @@ fn bytes_with(number: Seq) -> (Vec<u8>, SegmentSummary) {
     let options = WriterOptions { block_bytes: 256, compression: Compression::None };
     let mut writer = SegmentWriter::create(&RealFs, &path, ID, STORE, options).unwrap();
     for key in 0..KEYS {
-        writer.append(&[key], 0, EntryKind::Put, &[key; 10]).unwrap();
+        writer.append(&[key], 0, EntryKind::PUT, &[key; 10]).unwrap();
     }
     let unnumbered = writer.finish_unnumbered().unwrap();
     let bytes = [std::fs::read(&path).unwrap(), unnumbered.footer(number).unwrap()].concat();

@@ -72,12 +72,12 @@ fn i6_rows_whose_number_no_operation_may_have_are_not_written() {
         SegmentWriter::create(&RealFs, &dir.path().join(name), ID, STORE, WriterOptions::default()).unwrap()
     };
     let mut writer = create("a");
-    writer.append(b"a", MAX_SEQ, EntryKind::Put, b"1").unwrap();
-    let refused = writer.append(b"b", MAX_SEQ + 1, EntryKind::Put, b"2");
+    writer.append(b"a", MAX_SEQ, EntryKind::PUT, b"1").unwrap();
+    let refused = writer.append(b"b", MAX_SEQ + 1, EntryKind::PUT, b"2");
     assert!(matches!(refused, Err(Error::NumbersExhausted { .. })));
     writer.finish().unwrap();
     let mut writer = create("b");
-    writer.append(b"a", 1, EntryKind::Put, b"1").unwrap();
+    writer.append(b"a", 1, EntryKind::PUT, b"1").unwrap();
     writer.set_ranges(ranges(&[("a", "b", MAX_SEQ + 1)]));
     assert!(matches!(writer.finish(), Err(Error::NumbersExhausted { .. })));
 }

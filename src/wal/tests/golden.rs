@@ -1,7 +1,9 @@
 //! The bytes of a log.
 
 use super::*;
+use crate::key::{Expiry, Time};
 use crate::ranges::DeletedRange;
+use std::time::Duration;
 
 #[test]
 fn the_bytes_of_a_log_are_those_of_the_golden_file() {
@@ -21,6 +23,10 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     // As in a log of a release without keyspaces.
     batch.push_range(&DeletedRange { start: vec![0xff], end: None });
     encode_record(&mut bytes, tag, FIRST + 3, 2, synced, &batch.into_bytes()).unwrap();
+    let mut batch = Batch::new();
+    batch.put_with("fig", "ripe", Expiry::after(Duration::from_millis(1500)));
+    batch.date(Time::of_millis(1_800_000_000_000), true);
+    encode_record(&mut bytes, tag, FIRST + 5, 2, synced, &batch.into_bytes()).unwrap();
     let record = |len, count, seq, synced| {
         let head = [(4, "record: tag of log and store"), (4, len), (4, count), (8, seq), (8, synced)];
         let checksums = [(4, "CRC-32 of the payload and the end"), (4, "CRC-32 of the head")];
@@ -43,9 +49,12 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     .chain(record("payload of 9 bytes", "2 operations", "sequence number 103", "94 bytes synced"))
     .chain([(1, "range tombstone"), (2, "lengths of start and end"), (2, "a, b")])
     .chain([(1, "range tombstone"), (2, "lengths of start and end"), (1, "start; no end"), (1, "end")])
+    .chain(record("payload of 23 bytes", "2 operations", "sequence number 105", "94 bytes synced"))
+    .chain([(1, "put that expires"), (2, "lengths of key and value"), (3, "fig"), (6, "expiry"), (4, "ripe")])
+    .chain([(1, "time"), (6, "moment"), (1, "end")])
     .collect();
     crate::golden::check("wal", &bytes, &fields);
     log.fs.write("golden", &*bytes);
     let replayed = log.replay_as("golden", ID, STORE, FIRST).1.unwrap();
-    assert_eq!((replayed.next_seq, replayed.end), (FIRST + 5, LogEnd::Clean));
+    assert_eq!((replayed.next_seq, replayed.end), (FIRST + 7, LogEnd::Clean));
 }

@@ -149,7 +149,7 @@ fn a_segment_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
     let (fs, path, _) = one_segment(Compression::None);
     let mut bytes = fs.read(&path).unwrap();
     let (footer, crc) = (bytes.len() - 56, bytes.len() - 4);
-    bytes[footer + 40] = 7;
+    bytes[footer + 40] = 8;
     let sealed = crc32fast::hash(&bytes[footer..crc]).to_le_bytes();
     bytes[crc..].copy_from_slice(&sealed);
     fs.write(&path, bytes.clone());
@@ -158,7 +158,7 @@ fn a_segment_of_a_newer_version_is_refused_by_name_and_left_as_it_is() {
             sidebloom::fs::Fs::remove(&fs, &PathBuf::from(STORE).join("MANIFEST")).unwrap();
         }
         let error = tiny_on(&fs).repair(STORE).unwrap_err();
-        assert!(matches!(error, Error::UnsupportedVersion { found: 7, .. }), "{error}");
+        assert!(matches!(error, Error::UnsupportedVersion { found: 8, .. }), "{error}");
         assert_eq!(fs.read(&path).unwrap(), bytes);
     }
 }

@@ -114,7 +114,7 @@ proptest! {
             let reserved: Vec<Reservation> =
                 running.iter().map(|compaction: &Compaction| compaction.reservation().clone()).collect();
             let is_idle = !is_written_to || sim.maker.rng.bool();
-            let picked = pick(&mut costs, &sim.live, &options, &reserved, is_idle);
+            let picked = pick(&mut costs, &sim.live, &options, &reserved, is_idle, Time::START);
             if picked.is_none() && running.is_empty() && !is_written_to {
                 break;
             }

@@ -17,9 +17,10 @@
 //!    segments, or all into level 1 if that is no larger. Each deeper level is reduced to a tenth of the next
 //!    one. So data that arrives under load is merged rarely and late, while an idle store has few runs, with
 //!    few keys in the upper ones.
-//! 6. Segments that range tombstones delete entirely are dropped unread, before anything else. A segment with
-//!    a long streak of tombstones (of keys or ranges) is merged down until they hide nothing, since a walk
-//!    has to pass the tombstones or what they hide.
+//! 6. Segments that range tombstones delete entirely are dropped unread, before anything else. So are those
+//!    whose rows have all expired, unless they hide older rows. One that hides nothing is rewritten once
+//!    about a third of it has expired. A segment with a long streak of tombstones (of keys or ranges) is
+//!    merged down until they hide nothing, since a walk has to pass the tombstones or what they hide.
 //! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its
 //!    outputs may span gaps between its inputs, which the live set does not show. Others that need either
 //!    wait.
@@ -36,7 +37,7 @@ use self::level0::{pick_in, pick_level0_when_idle};
 use crate::engine::compact::compaction::{Compaction, needs_no_tombstones};
 use crate::engine::compact::costs::MergeCosts;
 use crate::engine::compact::reservation::{Reservation, is_taken};
-use crate::key::Space;
+use crate::key::{Space, Time};
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::LEVELS;
 use crate::options::Options;
@@ -77,9 +78,13 @@ pub(crate) fn pick(
     options: &Options,
     running: &[Reservation],
     is_idle: bool,
+    now: Time,
 ) -> Option<Compaction> {
     assert_unlocked();
     if let Some(dropped) = Compaction::drop_covered(live, running) {
+        return Some(dropped);
+    }
+    if let Some(dropped) = Compaction::drop_expired(live, now, running) {
         return Some(dropped);
     }
     let mut scores: Vec<(f64, usize)> =
@@ -90,7 +95,8 @@ pub(crate) fn pick(
         0 => pick_due(live, options, running),
         _ => pick_sorted(costs, live, level, excess_bytes(live, level, options), running),
     });
-    urgent.or_else(|| pick_tombstones(live, options, running)).or_else(|| {
+    let of_old_rows = || pick_tombstones(live, options, running).or_else(|| pick_expired(live, now, running));
+    urgent.or_else(of_old_rows).or_else(|| {
         if is_idle {
             pick_level0_when_idle(live, options, running).or_else(|| pick_when_idle(costs, live, running))
         } else {
@@ -148,6 +154,18 @@ fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -
                 rewritten.or_else(down)
             }),
         }
+    })
+}
+
+/// Rewrites a segment of a level below 0 that hides nothing without the rows that have expired, once these
+/// are many. In upper levels, what may hide something waits for the next merge: that costs ten times as much.
+fn pick_expired(live: &LiveSet, now: Time, running: &[Reservation]) -> Option<Compaction> {
+    let is_due = |from: Option<Time>| from.is_some_and(|from| from <= now);
+    live.levels().iter().skip(1).find_map(|level| {
+        let may_have = level.segments().pieces().iter().filter(|piece| is_due(piece.rewrite_from()));
+        let due = may_have.flat_map(|piece| piece.segments()).filter(|s| is_due(s.rewrite_from()));
+        let mut at_bottom = due.filter(|s| needs_no_tombstones(live, s));
+        at_bottom.find_map(|segment| Compaction::rewrite(live, segment, running))
     })
 }
 

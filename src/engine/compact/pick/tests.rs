@@ -238,7 +238,7 @@ proptest! {
             let is_idle = maker.rng.bool();
             let levels = live.levels().iter().map(|level| level.segments().iter().cloned().collect()).collect();
             let plain = Plain { live: &live, levels, options: &options, running: &running }.pick(is_idle);
-            let picked = pick(&mut costs, &live, &options, &running, is_idle);
+            let picked = pick(&mut costs, &live, &options, &running, is_idle, Time::START);
             let Some(compaction) = picked else {
                 prop_assert_eq!(plain, None, "step {}", step);
                 if running.is_empty() {

@@ -53,7 +53,9 @@ impl Writer {
         }
         self.wait_for_level0()?;
         self.start_writing()?;
-        let built = self.build_sorted(&mut rows)?;
+        let expiry = keyspace.and_then(KeyspaceId::expiry);
+        let kind = expiry.map_or(Ok(EntryKind::PUT), |expiry| self.shared.storage.clock.kind_of(expiry))?;
+        let built = self.build_sorted(&mut rows, kind)?;
         self.publish_ingested(keyspace, built)
     }
 
@@ -141,6 +143,7 @@ impl Writer {
     fn build_sorted<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+        kind: EntryKind,
     ) -> Result<UnnumberedSegments<'_>> {
         let mut built = UnnumberedSegments::new(&self.filters);
         let mut rows = rows.peekable();
@@ -154,7 +157,7 @@ impl Writer {
                 Arc::new(self.filters.plans(&self.shared.live(), std::iter::empty(), &coming))
             });
             let mut builder = SegmentBuilder::unnumbered(&self.shared.storage, LEVEL, first, plans)?;
-            self.fill(&mut builder, &mut rows, built.last_key())?;
+            self.fill(&mut builder, &mut rows, kind, built.last_key())?;
             built.push(builder)?;
         }
         Ok(built)
@@ -166,6 +169,7 @@ impl Writer {
         &self,
         builder: &mut SegmentBuilder<'_>,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+        kind: EntryKind,
         mut before: Option<&[u8]>,
     ) -> Result<()> {
         while builder.file_bytes() < self.shared.storage.options.segment_bytes {
@@ -175,7 +179,7 @@ impl Writer {
             if let Some(last) = before.take().filter(|last| *last >= key) {
                 return Err(Error::key_out_of_order(without_head(key), without_head(last)));
             }
-            builder.append(key, UNNUMBERED, EntryKind::Put, value.as_ref())?;
+            builder.append(key, UNNUMBERED, kind, value.as_ref())?;
         }
         Ok(())
     }
@@ -183,6 +187,7 @@ impl Writer {
 
 #[cfg(test)]
 mod tests {
+    use crate::key::AsOf;
     use crate::options::Options;
     use crate::support::fast_dir;
 
@@ -197,7 +202,8 @@ mod tests {
         db.ingest([Ok(("b", "2"))]).unwrap();
         db.put("c", "3").unwrap();
         let seq = db.engine().shared.visible();
-        let found = ["a", "b", "c"].map(|key| db.reader().get_in(&view, seq, key.as_bytes()).unwrap());
+        let found =
+            ["a", "b", "c"].map(|key| db.reader().get_in(&view, AsOf::seq(seq), key.as_bytes()).unwrap());
         assert_eq!(found.map(|value| value.is_some()), [true, false, false]);
         assert_eq!(db.iter().count().unwrap(), 3);
     }

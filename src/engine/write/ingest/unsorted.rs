@@ -151,7 +151,7 @@ impl<'a> RunWriter<'a> {
             Some(builder) => builder,
             None => SegmentBuilder::temporary(storage)?,
         };
-        builder.append(key, seq, EntryKind::Put, value)?;
+        builder.append(key, seq, EntryKind::PUT, value)?;
         if builder.file_bytes() < storage.options.segment_bytes {
             self.current = Some(builder);
         } else {

@@ -1,0 +1,80 @@
+//! Plays rows that expire, and time. The model loses a row when it expires.
+
+use super::blob::Blob;
+use super::player::Player;
+use super::program::Expiring;
+use sidebloom::{Batch, Expiry, TimeToLive};
+use std::time::{Duration, UNIX_EPOCH};
+
+impl Player<'_> {
+    pub fn expiring(&mut self, op: &Expiring) {
+        match op {
+            Expiring::Put(key, value, millis) => {
+                self.ok("put_with", self.rows().put_with(key, value, after(*millis)));
+                self.model.insert(key.clone(), self.dying(value, *millis));
+            }
+            Expiring::InsertNew(key, value, millis) => {
+                let is_new = self.rows().insert_new_with(key, value, after(*millis));
+                let is_new = self.ok("insert_new_with", is_new);
+                self.same("insert_new_with", is_new, !self.model.contains_key(key));
+                let value = self.dying(value, *millis);
+                self.model.entry(key.clone()).or_insert(value);
+            }
+            Expiring::Batch(rows) => {
+                let mut batch = Batch::new();
+                let mut of_rows = batch.keyspace(self.rows());
+                for (key, value, millis) in rows {
+                    match millis {
+                        Some(millis) => of_rows.put_with(key, value, after(*millis)),
+                        None => of_rows.put(key, value),
+                    }
+                }
+                self.ok("batch", self.rows().write(batch));
+                for (key, value, millis) in rows {
+                    let value = millis.map_or(value.clone(), |millis| self.dying(value, millis));
+                    self.model.insert(key.clone(), value);
+                }
+            }
+            Expiring::Touch(key, millis) => {
+                let touched = self.rows().touch(key, millis.map_or(Expiry::never(), after));
+                let touched = self.ok("touch", touched);
+                self.same("touch", touched, self.model.contains_key(key));
+                if let Some(value) = self.model.get(key).cloned() {
+                    let value = value.until(millis.map_or(u64::MAX, |millis| self.clock.millis() + millis));
+                    self.model.insert(key.clone(), value);
+                }
+            }
+            Expiring::TimeToLive(key) => {
+                let found = self.ok("time_to_live", self.rows().time_to_live(key));
+                let expected = match self.model.get(key).map(|value| value.expiry()) {
+                    None => TimeToLive::Missing,
+                    Some(u64::MAX) => TimeToLive::Unlimited,
+                    Some(until) => TimeToLive::Remaining(Duration::from_millis(until - self.clock.millis())),
+                };
+                self.same("time_to_live", found, expected);
+            }
+            Expiring::Pass(millis) => {
+                self.clock.advance(Duration::from_millis(*millis));
+                let now = self.clock.millis();
+                self.model.retain(|_, value| !value.has_expired(now));
+            }
+        }
+    }
+
+    /// The value of a write now that expires after so many milliseconds.
+    fn dying(&self, value: &Blob, millis: u64) -> Blob {
+        value.until(self.clock.millis() + millis)
+    }
+}
+
+/// When a value of the model expires.
+pub fn expiry_of(value: &Blob) -> Expiry {
+    match value.expiry() {
+        u64::MAX => Expiry::never(),
+        millis => Expiry::at(UNIX_EPOCH + Duration::from_millis(millis)),
+    }
+}
+
+fn after(millis: u64) -> Expiry {
+    Expiry::after(Duration::from_millis(millis))
+}
