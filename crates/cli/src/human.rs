@@ -104,9 +104,16 @@ pub fn parse_age(text: &str) -> Result<Duration, String> {
     let units = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
     let unit = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds)));
     let (digits, seconds) = unit.unwrap_or((text, 1));
-    let number: u64 =
-        digits.parse().map_err(|_| "expected a length of time, such as 90m, 24h or 7d".to_owned())?;
+    let number: u64 = digits
+        .parse()
+        .map_err(|_| "expected a number and a unit (s, m, h or d), such as 90m, 24h or 7d".to_owned())?;
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(|| "too long".to_owned())
+}
+
+/// How long rows live, as [`parse_age`] reads it, at least a second.
+pub fn parse_lifetime(text: &str) -> Result<Duration, String> {
+    let lifetime = parse_age(text)?;
+    if lifetime.is_zero() { Err("rows live at least one second".to_owned()) } else { Ok(lifetime) }
 }
 
 #[cfg(test)]
@@ -133,8 +140,21 @@ mod tests {
     fn ages_are_read_with_and_without_units() {
         let seconds = |text| parse_age(text).map(|age| age.as_secs()).ok();
         assert_eq!(["0", "90s", "2m", "24h", "7d"].map(seconds), [0, 90, 120, 86_400, 604_800].map(Some));
-        for bad in ["", "s", "7w", "-1s", "1.5h", "7 d", "é", "99999999999999999999", "900000000000000000d"]
-        {
+        assert!(parse_lifetime("0d").is_err() && parse_lifetime("30d") == parse_age("30d"));
+        for bad in [
+            "",
+            "s",
+            "7w",
+            "30D",
+            "P30D",
+            "1h30m",
+            "-1s",
+            "1.5h",
+            "7 d",
+            "é",
+            "99999999999999999999",
+            "900000000000000000d",
+        ] {
             assert_eq!(seconds(bad), None, "{bad}");
         }
     }

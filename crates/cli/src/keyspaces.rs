@@ -1,7 +1,7 @@
 //! `sidebloom keyspaces`: lists, creates, changes and drops keyspaces.
 
 use crate::context::{Context, Failure, Outcome};
-use crate::human::parse_bytes;
+use crate::human::{parse_bytes, parse_lifetime};
 use crate::keyspace_arg::utf8;
 use crate::policy_args::PolicyArgs;
 use crate::remote::open_to_read;
@@ -9,6 +9,7 @@ use crate::{compression, prefixes, rebuild_filters};
 use sidebloom::{Compression, FilterPolicy, Keyspace, KeyspaceOptions, PrefixExtractor, show};
 use std::ffi::OsString;
 use std::io::Write;
+use std::time::Duration;
 
 /// List the keyspaces of the store, or create, change and drop them
 ///
@@ -89,6 +90,9 @@ struct OptionArgs {
     /// Size of its blocks before compression, in bytes or with K or M: 256 bytes to 1 MiB
     #[arg(long, value_name = "BYTES", value_parser = parse_bytes)]
     block_bytes: Option<u64>,
+    /// Its rows expire this long after they are written, such as 90m, 24h or 7d
+    #[arg(long, value_name = "TIME", value_parser = parse_lifetime)]
+    expire_after: Option<Duration>,
 }
 
 #[derive(serde::Serialize)]
@@ -166,7 +170,8 @@ impl OptionArgs {
     /// Whether any is given.
     fn is_given(&self) -> bool {
         let flags = self.no_filters || self.no_prefixes || !self.prefixes.is_empty();
-        flags || self.policy.policy().is_some() || self.compression.is_some() || self.block_bytes.is_some()
+        let given = [self.policy.policy().is_some(), self.compression.is_some(), self.block_bytes.is_some()];
+        flags || given.contains(&true) || self.expire_after.is_some()
     }
 
     /// Replaces what is given.
@@ -183,6 +188,9 @@ impl OptionArgs {
         if let Some(bytes) = self.block_bytes {
             let bytes = usize::try_from(bytes).map_err(|_| Failure::message("--block-bytes is too large"))?;
             options = options.block_bytes(bytes);
+        }
+        if let Some(lifetime) = self.expire_after {
+            options = options.expire_after(lifetime);
         }
         Ok(options)
     }

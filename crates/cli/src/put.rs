@@ -2,13 +2,15 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::hex;
+use crate::human::parse_lifetime;
 use crate::keyspace_arg::KeyspaceArg;
 use crate::notice::notice;
 use crate::print::JsonKey;
-use sidebloom::{CompareAndSet, Keyspace, MAX_VALUE_BYTES};
+use sidebloom::{CompareAndSet, Expiry, Keyspace, MAX_VALUE_BYTES};
 use std::ffi::OsString;
 use std::io::Read;
 use std::path::Path;
+use std::time::Duration;
 
 /// Write a value, replacing any existing one
 ///
@@ -30,6 +32,9 @@ pub struct Args {
     /// Write only if the key has this value
     #[arg(long = "if", value_name = "VALUE", allow_hyphen_values = true)]
     expected: Option<OsString>,
+    /// The row expires after this time, such as 90m, 24h or 7d
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_lifetime, conflicts_with = "expected")]
+    lifetime: Option<Duration>,
     /// Key and values are hex digits (standard input is not)
     #[arg(long)]
     hex: bool,
@@ -37,6 +42,8 @@ pub struct Args {
     #[arg(long)]
     sync: bool,
 }
+
+const KEY_EXISTS: &str = "the key exists";
 
 #[derive(serde::Serialize)]
 struct Report<'a> {
@@ -57,11 +64,11 @@ impl Args {
             if self.value == "-" { read_stdin()? } else { hex::argument("value", &self.value, self.hex)? };
         let db = self.keyspace.open_to_write(cx, expected.is_none())?;
         let has_condition = self.if_absent || expected.is_some();
-        let written = if has_condition {
-            put_if(&db, &key, expected.as_deref(), &value)?
-        } else {
-            db.put(&key, &value)?;
-            true
+        let written = match self.lifetime.map(Expiry::after) {
+            Some(expiry) if self.if_absent => insert(&db, &key, &value, expiry)?,
+            Some(expiry) => db.put_with(&key, &value, expiry).map(|()| true)?,
+            None if has_condition => put_if(&db, &key, expected.as_deref(), &value)?,
+            None => db.put(&key, &value).map(|()| true)?,
         };
         if self.sync {
             db.sync()?;
@@ -79,11 +86,20 @@ fn put_if(db: &Keyspace, key: &[u8], expected: Option<&[u8]>, value: &[u8]) -> R
     let why = match db.compare_and_set(key, expected, Some(value))? {
         CompareAndSet::Set => return Ok(true),
         CompareAndSet::Differs(None) => "the key is absent",
-        CompareAndSet::Differs(Some(_)) if expected.is_none() => "the key exists",
+        CompareAndSet::Differs(Some(_)) if expected.is_none() => KEY_EXISTS,
         CompareAndSet::Differs(Some(_)) => "the key has another value",
     };
     notice(format_args!("{why}; nothing was written"));
     Ok(false)
+}
+
+/// Writes a row that expires if its key is absent, and says so if it is not.
+fn insert(db: &Keyspace, key: &[u8], value: &[u8], expiry: Expiry) -> Result<bool, Failure> {
+    let is_new = db.insert_new_with(key, value, expiry)?;
+    if !is_new {
+        notice(format_args!("{KEY_EXISTS}; nothing was written"));
+    }
+    Ok(is_new)
 }
 
 /// Reads at most one byte over the limit, enough for the store to reject the value.

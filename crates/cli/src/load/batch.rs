@@ -3,9 +3,10 @@
 use crate::context::Failure;
 use crate::human;
 use crate::rows::Row;
-use sidebloom::{Batch, Keyspace};
+use sidebloom::{Batch, Expiry, Keyspace};
 use std::collections::HashSet;
 use std::io::Write;
+use std::time::Duration;
 
 /// What was loaded; printed even after a bad line, if any row was loaded.
 #[derive(serde::Serialize, Default)]
@@ -37,8 +38,13 @@ impl PendingBatch {
         Ok(())
     }
 
-    pub fn add(&mut self, db: &Keyspace, row: &Row) {
-        self.batch.keyspace(db).put(&row.key, &row.value);
+    /// Adds the row, which expires after a lifetime, if there is one.
+    pub fn add(&mut self, db: &Keyspace, row: &Row, lifetime: Option<Duration>) {
+        let mut batch = self.batch.keyspace(db);
+        match lifetime {
+            Some(lifetime) => batch.put_with(&row.key, &row.value, Expiry::after(lifetime)),
+            None => batch.put(&row.key, &row.value),
+        }
         self.rows += 1;
         self.key_bytes += row.key.len();
         self.bytes += row.key.len() + row.value.len();

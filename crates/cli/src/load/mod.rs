@@ -7,6 +7,7 @@ mod input;
 mod sniff;
 
 use crate::context::{Context, Failure, Outcome};
+use crate::human::parse_lifetime;
 use crate::keyspace_arg::KeyspaceArg;
 use crate::notice::notice;
 use crate::rows::{Column, ColumnChoice, Row, RowError};
@@ -16,7 +17,7 @@ use files::{Files, Reading, Stop};
 use format::Format;
 use sidebloom::{Keyspace, MAX_KEY_BYTES, MAX_VALUE_BYTES};
 use std::path::{Path, PathBuf};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Load rows from files
 ///
@@ -69,6 +70,9 @@ pub struct Args {
     /// same rows again took 2.2 times as long, and new rows took a sixth longer
     #[arg(long)]
     blind: bool,
+    /// The rows expire after this time, such as 90m, 24h or 7d
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_lifetime, conflicts_with = "bulk")]
+    lifetime: Option<Duration>,
     /// Return only when all rows are on stable storage
     #[arg(long)]
     sync: bool,
@@ -164,7 +168,7 @@ impl Args {
                     if !self.blind {
                         pending.look_up(db, &row)?;
                     }
-                    pending.add(db, &row);
+                    pending.add(db, &row, self.lifetime);
                 }
                 Ok(false) => return pending.write(db, report),
                 Err(error) => {

@@ -10,6 +10,7 @@ mod columns;
 mod lines;
 
 use crate::context::{Context, Failure, Outcome};
+use crate::human::parse_lifetime;
 use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
 use crate::load::format::Format;
 use crate::print::{JsonKey, LineFormat};
@@ -19,10 +20,11 @@ use clap::ValueEnum;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use columns::KeyColumns;
 use lines::Lines;
-use sidebloom::Keyspace;
+use sidebloom::{Expiry, Keyspace};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Print the lines that are new, and remember them
 ///
@@ -72,6 +74,9 @@ pub struct Args {
     /// How lines have columns [default: from each file's extension (.tsv .csv .jsonl .ndjson), else tsv]
     #[arg(long, requires = "key", value_parser = PossibleValuesParser::new(["tsv", "csv", "jsonl"]).try_map(named))]
     format: Option<Format>,
+    /// Forget each line this long after it was new, such as 90m, 24h or 7d: then it is new again
+    #[arg(long = "for", value_name = "TIME", value_parser = parse_lifetime, conflicts_with = "check")]
+    lifetime: Option<Duration>,
     /// Print a line only when it is on stable storage that it was seen
     #[arg(long)]
     sync: bool,
@@ -200,7 +205,10 @@ impl Args {
             db.multi_get(&keys)?.iter().map(Option::is_none).collect()
         } else {
             let rows: Vec<(&[u8], &[u8])> = chunk.rows().map(|(_, key)| (key, &b""[..])).collect();
-            db.insert_new_many(&rows)?
+            match self.lifetime {
+                Some(lifetime) => db.insert_new_many_with(&rows, Expiry::after(lifetime))?,
+                None => db.insert_new_many(&rows)?,
+            }
         };
         if self.sync {
             db.sync()?;

@@ -3,6 +3,7 @@
 
 mod bench;
 mod copy;
+mod expiring;
 mod filter;
 mod guard;
 #[cfg(feature = "postgres")]
