@@ -1,7 +1,13 @@
-//! The keyspace that the rows of a harness are in: the default one, or one among others.
+//! The keyspace that the rows of a harness are in: the default one, or one among others. In the one called
+//! `aging`, all rows expire, in a hundred years.
 
 use crate::support::Rng;
 use sidebloom::{Db, Error, Keyspace, KeyspaceOptions, Result};
+use std::time::Duration;
+
+const AGING: &str = "aging";
+/// How long its rows live.
+const LIFETIME: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// The name of the keyspace; `None` for the default one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -12,14 +18,15 @@ impl Home {
         Home(*rng.pick(&[None, Some("rows")]))
     }
 
-    /// The named one for every other seed.
+    /// A named one for every other seed.
     pub fn of_seed(seed: u64) -> Self {
-        Home(seed.is_multiple_of(2).then_some("rows"))
+        Home([Some("rows"), None, Some(AGING), None][seed as usize % 4])
     }
 
     /// Its rows in an open store. In one that is writable and has no such keyspace, creates it.
     pub fn of(self, db: &Db) -> Result<Keyspace> {
         match (self.find(db)?, self.0) {
+            (None, Some(AGING)) => db.create_keyspace(AGING, KeyspaceOptions::new().expire_after(LIFETIME)),
             (None, Some(name)) => db.create_keyspace(name, KeyspaceOptions::new()),
             (found, _) => Ok(found.unwrap_or_else(|| Keyspace::clone(db))),
         }

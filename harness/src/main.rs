@@ -6,6 +6,7 @@
     reason = "a harness that cannot go on should stop where it is"
 )]
 
+mod brief;
 mod config;
 mod contents;
 mod damage;

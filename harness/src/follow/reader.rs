@@ -1,9 +1,9 @@
 //! A process that follows the store and checks what it sees.
 
 use super::rows::{ChildArgs, KEYS, Numbers, SOURCES, check, key, number_of, rows_of, value};
-use crate::config;
 use crate::home::Home;
 use crate::support::Rng;
+use crate::{brief, config};
 use sidebloom::fs::RealFs;
 use sidebloom::{Db, Error, Keyspace, Snapshot};
 use std::io::Write;
@@ -67,6 +67,7 @@ impl Reader {
                 assert!(report.is_ok(), "{:?}", report.problems);
             }
             4 | 5 if !self.kept.is_empty() => self.check_kept(),
+            7 => brief::check(db).unwrap_or_else(|e| panic!("{e}")),
             6 => std::thread::sleep(Duration::from_micros(self.rng.below(30_000))),
             _ => self.check_all(&self.rows(db)),
         }

@@ -2,10 +2,10 @@
 //! filters. It closes the store and reopens it under other options.
 
 use super::rows::{ChildArgs, INGESTED, KEYS, Numbers, WRITERS, key, value};
-use crate::config;
 use crate::contents::{Change, Span, batch_of, transact};
 use crate::home::Home;
 use crate::support::Rng;
+use crate::{brief, config};
 use sidebloom::fs::RealFs;
 use sidebloom::{Db, Durability, Keyspace};
 use std::process::ExitCode;
@@ -70,12 +70,13 @@ fn write(db: &Keyspace, numbers: &Numbers, source: usize, until: Instant, mut rn
 
 fn disturb(db: &Db, rows: &Keyspace, numbers: &Numbers, until: Instant, rng: &mut Rng) {
     while Instant::now() < until {
-        let done = match rng.below(9) {
+        let done = match rng.below(11) {
             0 => db.flush(),
             1 => db.compact(),
             2 => db.rebuild_filters(config::filters(rng)).map(|_| ()),
             3 => db.wait_for_compaction(),
             4 => db.sync(),
+            9 | 10 => brief::write(db, rng),
             5 => ingest(rows, numbers, rng),
             _ => {
                 std::thread::sleep(Duration::from_micros(rng.below(5000)));

@@ -1,6 +1,7 @@
 //! Whether a store holds what it should after a kill.
 
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
+use crate::brief;
 use crate::contents::rows;
 use crate::home::Home;
 use crate::support::{Contents, Rng};
@@ -85,6 +86,7 @@ pub fn check_copy(db: &Db, home: Home, expected: &Expected, what: &str) {
     let what = format!("{what}: a checkpoint");
     let report = db.verify().unwrap_or_else(|e| panic!("{what}: verify: {e}"));
     assert!(report.is_ok(), "{what}: {:?}", report.problems);
+    brief::check(db).unwrap_or_else(|e| panic!("{what}: {e}"));
     let keyspace = home.so_far(db).unwrap_or_else(|e| panic!("{what}: {e}"));
     let found = rows(keyspace.iter(), false).unwrap_or_else(|e| panic!("{what}: {e}"));
     let mut known = 0;

@@ -5,10 +5,10 @@
 use super::check::{check, check_copy, settle};
 use super::expected::{Expected, INGESTED, Ingest, KEYS, Record, WRITERS, ingested, key, keys_of, value};
 use super::fork;
-use crate::config;
 use crate::contents::{Change, Span, batch_of, rows_put, transact};
 use crate::home::Home;
 use crate::support::Rng;
+use crate::{brief, config};
 use sidebloom::fs::RealFs;
 use sidebloom::{Db, Durability, Error, Keyspace, Options};
 use std::io::Write;
@@ -125,6 +125,7 @@ impl Child {
             let db = self.ok("open read-only", options.open(self.store()));
             let rows = self.ok("keyspace", self.home.so_far(&db));
             self.check(&rows);
+            self.check_brief(&db);
         }
     }
 
@@ -140,6 +141,10 @@ impl Child {
         say(&format!("checked {keys}"));
     }
 
+    fn check_brief(&self, db: &Db) {
+        brief::check(db).unwrap_or_else(|e| panic!("{}: {e}", self.what));
+    }
+
     /// One opening of the store.
     fn round(&mut self) {
         let options = self.options();
@@ -148,6 +153,7 @@ impl Child {
         let db = self.ok("open", options.open(self.store()));
         let rows = self.ok("keyspace", self.home.of(&db));
         self.check(&rows);
+        self.check_brief(&db);
         settle(&rows, &self.expected);
         if self.expected.ingest() == Ingest::No && self.rng.percent(50) {
             self.ingest(&rows);
@@ -244,7 +250,7 @@ impl Child {
             let next = match self.aim {
                 Aim::Checkpoint | Aim::Copy if often => 6,
                 Aim::Compaction if often => 2,
-                _ => rng.below(12),
+                _ => rng.below(14),
             };
             let done = match next {
                 0 | 1 => db.flush(),
@@ -258,6 +264,7 @@ impl Child {
                 6 => self.checkpoint(db, &mut rng),
                 7 => db.wait_for_compaction(),
                 8 => db.warm(),
+                12 | 13 => brief::write(db, &mut rng),
                 9 => {
                     fork::fork(db, &self.store(), &mut rng, &self.what);
                     say(FORKED);

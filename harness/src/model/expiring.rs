@@ -40,7 +40,7 @@ impl Player<'_> {
                 let touched = self.ok("touch", touched);
                 self.same("touch", touched, self.model.contains_key(key));
                 if let Some(value) = self.model.get(key).cloned() {
-                    let value = value.until(millis.map_or(u64::MAX, |millis| self.clock.millis() + millis));
+                    let value = value.until(millis.map_or(u64::MAX, |millis| self.now() + millis));
                     self.model.insert(key.clone(), value);
                 }
             }
@@ -49,21 +49,43 @@ impl Player<'_> {
                 let expected = match self.model.get(key).map(|value| value.expiry()) {
                     None => TimeToLive::Missing,
                     Some(u64::MAX) => TimeToLive::Unlimited,
-                    Some(until) => TimeToLive::Remaining(Duration::from_millis(until - self.clock.millis())),
+                    Some(until) => TimeToLive::Remaining(Duration::from_millis(until - self.now())),
                 };
                 self.same("time_to_live", found, expected);
             }
             Expiring::Pass(millis) => {
                 self.clock.advance(Duration::from_millis(*millis));
-                let now = self.clock.millis();
-                self.model.retain(|_, value| !value.has_expired(now));
+                self.expire();
+            }
+            Expiring::SetBack(key, millis) => {
+                self.ok("put_with", self.rows().put_with(key, "", after(1)));
+                self.model.insert(key.clone(), self.dying(&Blob::from(&b""[..]), 1));
+                // The manifest has the time, for readers in other processes, too.
+                self.ok("flush", self.db().flush());
+                self.latest = self.now();
+                self.clock.set_back(Duration::from_millis(*millis));
             }
         }
     }
 
+    /// The store's time, in milliseconds.
+    fn now(&self) -> u64 {
+        self.clock.millis().max(self.latest)
+    }
+
+    /// Whether the time of day is earlier than what the store has shown.
+    pub fn is_set_back(&self) -> bool {
+        self.clock.millis() < self.latest
+    }
+
+    fn expire(&mut self) {
+        let now = self.now();
+        self.model.retain(|_, value| !value.has_expired(now));
+    }
+
     /// The value of a write now that expires after so many milliseconds.
     fn dying(&self, value: &Blob, millis: u64) -> Blob {
-        value.until(self.clock.millis() + millis)
+        value.until(self.now() + millis)
     }
 }
 

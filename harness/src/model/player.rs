@@ -21,6 +21,8 @@ pub struct Player<'a> {
     pub place: StoreLocation,
     /// The time of day, which passes only between operations.
     pub clock: Arc<TestClock>,
+    /// The latest moment that the store has shown before the time of day was set back, in milliseconds.
+    pub latest: u64,
     /// `None` between close and reopen.
     pub open: Option<Db>,
     /// Where the program's rows are, and its handle while the store is open.
@@ -60,6 +62,7 @@ impl<'a> Player<'a> {
             rng,
             place,
             clock: Arc::new(TestClock::new()),
+            latest: 0,
             open: None,
             home,
             rows: None,

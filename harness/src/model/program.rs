@@ -68,6 +68,8 @@ pub enum Expiring {
     TimeToLive(Blob),
     /// Time passes.
     Pass(u64),
+    /// The time of day is set back, right after a row that expires at once.
+    SetBack(Blob, u64),
 }
 
 /// A write that depends on what the store has.
@@ -135,7 +137,7 @@ fn add_expiring(ops: &mut Vec<Op>, keys: &Keys, rng: &mut Rng) {
             9 => 1_000_000_000,
             _ => 1 + rng.below(60_000),
         };
-        let one = match rng.below(20) {
+        let one = match rng.below(21) {
             0..=8 => Expiring::Put(keys.pick(rng), value(rng), lifetime(rng)),
             9..=11 => Expiring::InsertNew(keys.pick(rng), value(rng), lifetime(rng)),
             12 | 13 => {
@@ -147,6 +149,7 @@ fn add_expiring(ops: &mut Vec<Op>, keys: &Keys, rng: &mut Rng) {
             }
             14 => Expiring::Touch(keys.near(rng), rng.percent(70).then(|| lifetime(rng))),
             15 => Expiring::TimeToLive(keys.near(rng)),
+            20 => Expiring::SetBack(keys.pick(rng), *rng.pick(&[1, 1000, 10_000, 86_400_000])),
             _ => Expiring::Pass(match rng.below(10) {
                 0 => 100_000,
                 1..=3 => rng.below(3),

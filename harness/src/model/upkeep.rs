@@ -98,7 +98,8 @@ impl Player<'_> {
 
     /// A repair of a sound store changes no answer, even without the manifest.
     fn repair(&mut self) {
-        let without = self.rng.percent(50);
+        // Of the time, a repair without the manifest knows only what the logs say.
+        let without = self.rng.percent(50) && !self.is_set_back();
         if without {
             self.place.remove_manifest();
         }

@@ -4,9 +4,9 @@ use super::fates;
 use super::life::Image;
 use super::plan::{Found, Plan, mix};
 use super::promises::{Copy, Promises};
-use crate::config;
 use crate::harness::Counts;
 use crate::support::{Crash, Rng, STORE, SimFs};
+use crate::{brief, config};
 use sidebloom::{Db, Error, Options};
 use std::collections::{HashMap, HashSet};
 use std::fmt::Debug;
@@ -139,6 +139,7 @@ impl Checker<'_> {
         };
         let found = Found { keyspaces, ..self.plan.identify(rows.iter())? };
         self.plan.check_lookups(&rows, &found)?;
+        brief::check(db)?;
         if self.rng.percent(10) {
             let mut rows: Vec<_> = rows.iter().rev().collect();
             rows.reverse();

@@ -1,5 +1,6 @@
 //! What is promised of keyspaces that come and go next to the writers' rows.
 
+use crate::brief;
 use sidebloom::Db;
 use std::collections::BTreeMap;
 use std::sync::Mutex;
@@ -57,14 +58,14 @@ impl Fates {
     }
 }
 
-/// The keyspaces of a store besides the one of the writers' rows.
+/// The keyspaces of a store besides the ones of the writers' rows and of brief rows.
 pub fn find(db: &Db, home: Option<&str>) -> Result<Keyspaces, String> {
     let mut found = Keyspaces::new();
     for name in db
         .keyspaces()
         .map_err(|e| format!("keyspaces: {e}"))?
         .into_iter()
-        .filter(|n| Some(n.as_str()) != home)
+        .filter(|n| Some(n.as_str()) != home && n != brief::NAME)
     {
         let rows = db.keyspace(&name).and_then(|keyspace| keyspace.iter().count());
         found.insert(name, rows.map_err(|e| format!("count the rows of a keyspace: {e}"))?);

@@ -4,8 +4,8 @@
 use super::plan::{Plan, mix};
 use super::promises::{Promises, Told};
 use super::{fates, keyspaces};
-use crate::config;
 use crate::support::{Crash, Rng, STORE, SimFs};
+use crate::{brief, config};
 use sidebloom::{Db, Durability, Keyspace, Options};
 use std::ops::Bound;
 use std::sync::{Arc, Mutex};
@@ -149,7 +149,7 @@ impl Life<'_> {
         let mut rng = self.rng(20 + other);
         for call in 0..2 + rng.below(4) {
             std::thread::sleep(Duration::from_micros(rng.below(1500)));
-            match rng.below(17) {
+            match rng.below(20) {
                 0 => self.durably(|| db.compact()),
                 1 | 2 => self.durably(|| db.flush()),
                 3 => self.durably(|| db.sync()),
@@ -172,7 +172,8 @@ impl Life<'_> {
                     &format!("{} {call}.{other}", self.number),
                     &mut rng,
                 ),
-                15 => db.wait_for_compaction().unwrap_or_else(|e| panic!("wait_for_compaction: {e}")),
+                15..18 => brief::write(db, &mut rng).unwrap_or_else(|e| panic!("a brief row: {e}")),
+                18 => db.wait_for_compaction().unwrap_or_else(|e| panic!("wait_for_compaction: {e}")),
                 _ => {
                     let report = db.verify().unwrap_or_else(|e| panic!("verify: {e}"));
                     assert!(report.is_ok(), "concurrently with writers: {:?}", report.problems);

@@ -64,7 +64,7 @@ impl Plan {
         let mut rng = Rng::new(mix(&[seed, 1]));
         let mut plan = Plan {
             seed,
-            home: Home::random(&mut Rng::new(mix(&[seed, 8]))),
+            home: Home::of_seed(mix(&[seed, 8])),
             writers: 2 + rng.below(3) as usize,
             ingests: rng.percent(40),
             has_filters: rng.percent(60),
