@@ -57,6 +57,17 @@ impl Player<'_> {
                 self.clock.advance(Duration::from_millis(*millis));
                 self.expire();
             }
+            Expiring::PassToExpiry => {
+                let next = self.model.iter().min_by_key(|(_, value)| value.expiry());
+                let Some((key, until)) = next.map(|(key, value)| (key.clone(), value.expiry())) else {
+                    return;
+                };
+                if until < u64::MAX {
+                    self.clock.advance(Duration::from_millis(until - self.clock.millis()));
+                    self.expire();
+                    self.get(&key);
+                }
+            }
             Expiring::SetBack(key, millis) => {
                 self.ok("put_with", self.rows().put_with(key, "", after(1)));
                 self.model.insert(key.clone(), self.dying(&Blob::from(&b""[..]), 1));

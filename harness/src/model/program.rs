@@ -68,6 +68,8 @@ pub enum Expiring {
     TimeToLive(Blob),
     /// Time passes.
     Pass(u64),
+    /// Time passes until the next row expires.
+    PassToExpiry,
     /// The time of day is set back, right after a row that expires at once.
     SetBack(Blob, u64),
 }
@@ -137,7 +139,7 @@ fn add_expiring(ops: &mut Vec<Op>, keys: &Keys, rng: &mut Rng) {
             9 => 1_000_000_000,
             _ => 1 + rng.below(60_000),
         };
-        let one = match rng.below(21) {
+        let one = match rng.below(22) {
             0..=8 => Expiring::Put(keys.pick(rng), value(rng), lifetime(rng)),
             9..=11 => Expiring::InsertNew(keys.pick(rng), value(rng), lifetime(rng)),
             12 | 13 => {
@@ -149,6 +151,7 @@ fn add_expiring(ops: &mut Vec<Op>, keys: &Keys, rng: &mut Rng) {
             }
             14 => Expiring::Touch(keys.near(rng), rng.percent(70).then(|| lifetime(rng))),
             15 => Expiring::TimeToLive(keys.near(rng)),
+            21 => Expiring::PassToExpiry,
             20 => Expiring::SetBack(keys.pick(rng), *rng.pick(&[1, 1000, 10_000, 86_400_000])),
             _ => Expiring::Pass(match rng.below(10) {
                 0 => 100_000,
