@@ -328,6 +328,7 @@ impl Keyspace {
     }
 
     /// The form of a batch that the log takes. It has passed [`Batch::validate`].
+    #[inline(always)]
     fn encoded(&self, batch: Batch) -> EncodedBatch {
         let storage = &self.engine().shared.storage;
         EncodedBatch::new(batch, storage.options.durability, &storage.clock)

@@ -151,8 +151,10 @@ impl EncodedBatch {
     }
 
     /// The batch, to be committed only on this condition.
-    pub fn only_if(self, seen: Seen, reads: Reads, attempts: u32) -> Self {
-        EncodedBatch { condition: Some(Condition { seen, reads, attempts, until: None }), ..self }
+    #[inline(always)]
+    pub fn only_if(mut self, seen: Seen, reads: Reads, attempts: u32) -> Self {
+        self.condition = Some(Condition { seen, reads, attempts, until: None });
+        self
     }
 
     /// The batch, to be committed only before a row expires on whose value it depends.
