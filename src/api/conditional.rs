@@ -90,9 +90,9 @@ impl Keyspace {
                 return Ok(false);
             }
             let mut batch = Batch::new();
-            self.in_batch(&mut batch).put_until(key, value, expiry);
+            self.put_into(&mut batch, key, value, expiry);
             batch.validate()?;
-            let batch = self.encoded(batch).only_if(seen, Reads::OwnKeys, 0);
+            let batch = self.encoded(batch)?.only_if(seen, Reads::OwnKeys, 0);
             if engine.writer.submit(batch)? == Outcome::Committed {
                 return Ok(true);
             }
@@ -191,11 +191,11 @@ impl Keyspace {
             let is_new = !found && first.insert(key.as_ref());
             are_new.push(is_new);
             if is_new {
-                self.in_batch(&mut batch).put_until(key.as_ref(), value.as_ref(), expiry);
+                self.put_into(&mut batch, key.as_ref(), value.as_ref(), expiry);
             }
         }
         batch.validate()?;
-        Ok((!batch.is_empty()).then(|| (self.encoded(batch), are_new)))
+        if batch.is_empty() { Ok(None) } else { Ok(Some((self.encoded(batch)?, are_new))) }
     }
 
     /// Sets `key` to `new` (`None` deletes it) if it has the value `expected` (`None`: if it is absent).
@@ -289,10 +289,10 @@ impl Keyspace {
                 None => return Ok(()),
                 Some(None) if current.is_none() => return Ok(()),
                 Some(None) => self.in_batch(&mut batch).delete(key),
-                Some(Some(value)) => self.in_batch(&mut batch).put_until(key, value.as_ref(), expiry),
+                Some(Some(value)) => self.put_into(&mut batch, key, value.as_ref(), expiry),
             }
             batch.validate()?;
-            let batch = self.encoded(batch);
+            let batch = self.encoded(batch)?;
             // The same batch, as long as the value is the same: a flush in between is no reason for another.
             loop {
                 let batch = batch.clone().only_if(seen, Reads::OwnKeys, 0).only_before(until);
@@ -318,18 +318,19 @@ impl Keyspace {
         Ok((self.space.with_stored(key, find)?, as_of.time))
     }
 
-    /// The value of `key`, and when it expires, if it does.
-    fn get_with_expiry(&self, key: &[u8]) -> Result<(Option<Value>, Option<Time>)> {
+    /// The value of `key`, and when it expires, or never.
+    fn get_with_expiry(&self, key: &[u8]) -> Result<(Option<Value>, Time)> {
         if !self.reader().storage().clock.is_needed() {
-            return Ok((self.get(key)?, None));
+            return Ok((self.get(key)?, Time::NEVER));
         }
         let entry = self.entry(key)?.0;
-        Ok(entry.map_or((None, None), |entry| (Some(entry.value), entry.kind.expiry())))
+        let until = entry.as_ref().and_then(|entry| entry.kind.expiry()).unwrap_or(Time::NEVER);
+        Ok((entry.map(|entry| entry.value), until))
     }
 
     /// The form of a batch that the log takes. It has passed [`Batch::validate`].
     #[inline(always)]
-    fn encoded(&self, batch: Batch) -> EncodedBatch {
+    fn encoded(&self, batch: Batch) -> Result<EncodedBatch> {
         let storage = &self.engine().shared.storage;
         EncodedBatch::new(batch, storage.options.durability, &storage.clock)
     }

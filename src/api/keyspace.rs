@@ -9,7 +9,7 @@ use crate::engine::open::close::OpenStore;
 use crate::engine::read::Reader;
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
-use crate::key::{HEADS_START, KeyspaceId, Space, StoredKeys, Value};
+use crate::key::{Expiry, HEADS_START, KeyspaceId, Space, StoredKeys, Value};
 use crate::options::{Durability, KeyspaceOptions};
 use crate::wal::{Batch, KeyspaceBatch};
 use std::sync::Arc;
@@ -158,12 +158,18 @@ impl Keyspace {
     pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
         let mut batch = Batch::new();
         let (key, value) = (key.as_ref(), value.as_ref());
-        if self.stores_as_is(key) {
+        self.put_into(&mut batch, key, value, None);
+        self.write(batch)
+    }
+
+    /// Adds a put to a batch, of a row that expires as `expiry` says, or else as those of the keyspace do.
+    #[inline(always)]
+    pub(super) fn put_into(&self, batch: &mut Batch, key: &[u8], value: &[u8], expiry: Option<Expiry>) {
+        if expiry.is_none() && self.stores_as_is(key) {
             batch.push_put(&[], key, value);
         } else {
-            self.in_batch(&mut batch).put(key, value);
+            self.in_batch(batch).put_until(key, value, expiry);
         }
-        self.write(batch)
     }
 
     /// Removes `key`. A missing key is not an error.

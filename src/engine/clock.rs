@@ -90,18 +90,21 @@ impl Clock {
         let until = match expiry.checked()? {
             Moment::Never => return Ok(EntryKind::PUT),
             Moment::At(time) => time,
-            Moment::After(lifetime) => self.now().after(lifetime),
+            Moment::After(lifetime) => self.now().after(lifetime)?,
         };
         self.note_expiring();
         Ok(EntryKind::put_until(until))
     }
 
     /// Sets when the rows of a batch expire, now that it is written.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] if one would expire too late.
     #[cold]
-    pub fn date(&self, batch: &mut Batch) {
+    pub fn date(&self, batch: &mut Batch) -> Result<()> {
         let now = self.now();
         let due = self.said.load(Ordering::Acquire).saturating_add(SAID_EVERY_MILLIS);
-        batch.date(now, now.millis() >= due);
+        batch.date(now, now.millis() >= due)
     }
 }
 

@@ -1,6 +1,6 @@
 //! When a row expires, as a program says it.
 
-use super::kind::Time;
+use super::kind::{Time, too_late};
 use crate::error::{Error, Result};
 use std::time::{Duration, SystemTime};
 
@@ -50,7 +50,6 @@ impl Expiry {
     /// # Errors
     /// [`Error::InvalidArgument`].
     pub(crate) fn checked(self) -> Result<Moment> {
-        let too_late = || Error::InvalidArgument("a row would expire after the year 9999".into());
         match self.0 {
             Spoken::Never => Ok(Moment::Never),
             Spoken::At(time) => {

@@ -1,5 +1,6 @@
 //! Times, and what an entry says of its key.
 
+use crate::error::{Error, Result};
 use std::fmt;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -14,6 +15,8 @@ impl Time {
     pub const FIRST: Time = Time(1);
     /// The last moment of the year 9999. No row expires later.
     pub const MAX: Time = Time(253_402_300_799_999);
+    /// Later than any clock shows.
+    pub const NEVER: Time = Time(u64::MAX);
     /// How many bytes a moment up to [`MAX`](Self::MAX) takes in a log.
     pub const BYTES: usize = 6;
 
@@ -38,9 +41,13 @@ impl Time {
         UNIX_EPOCH + Duration::from_millis(self.0)
     }
 
-    /// So many milliseconds later, at most [`MAX`](Self::MAX).
-    pub(crate) fn after(self, lifetime: Time) -> Self {
-        Self::of_millis(self.0.saturating_add(lifetime.0))
+    /// When a row expires that is written at this moment and lives so many milliseconds.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] after the year 9999.
+    pub(crate) fn after(self, lifetime: Time) -> Result<Self> {
+        let time = Time(self.0.saturating_add(lifetime.0));
+        if time < Self::MAX { Ok(time) } else { Err(too_late()) }
     }
 
     /// How long it is until then; nothing if it has passed.
@@ -60,6 +67,11 @@ impl Time {
         let time = Time(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]));
         (time <= Self::MAX).then_some(time)
     }
+}
+
+/// The error for a row that would expire after the last moment that a clock shows.
+pub(super) fn too_late() -> Error {
+    Error::InvalidArgument("a row would expire after the year 9999".into())
 }
 
 /// What an entry says of its key: that it was deleted, or that it has a value, perhaps until some moment.

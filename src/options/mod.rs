@@ -35,7 +35,8 @@ pub enum Durability {
     Sync,
 }
 
-/// What a transaction is checked for when it commits.
+/// What a transaction is checked for when it commits. A row that has expired meanwhile counts as deleted by
+/// somebody else.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Isolation {
     /// Everything that it has read must be unchanged: keys, keys that were absent, and ranges that it has

@@ -97,6 +97,7 @@ impl Shape {
         let suffix = self.key_len.map(|len| len - self.prefix);
         let (keys, key_width) = array(suffix, self.key_bytes - self.count * self.prefix);
         let (values, value_width) = array(self.value_len, self.value_bytes);
+        let expiry_width = self.expiries.map_or(0, |(first, last)| uint_width(last - first + 1) as u8);
         BlockHeader {
             count: self.count as u32,
             prefix: self.prefix as u32,
@@ -105,8 +106,7 @@ impl Shape {
             key_width,
             value_width,
             seq_width: uint_width(self.max_seq - self.min_seq) as u8,
-            tombstones: u8::from(self.has_tombstones),
-            expiry_width: self.expiries.map_or(0, |(first, last)| uint_width(last - first + 1) as u8),
+            kinds: BlockHeader::kinds_of(self.has_tombstones, expiry_width),
             min_seq: self.min_seq,
             has_coded_values: false,
         }
@@ -237,13 +237,13 @@ impl BlockBuilder {
             let deltas = self.seqs.iter().map(|seq| seq - header.min_seq);
             deltas.for_each(|delta| out.put_uint(delta, header.seq_width.into()));
         }
-        if header.tombstones > 0 {
+        if header.has_tombstones() {
             out.extend_from_slice(&self.tombstones);
         }
         if let Some((first, _)) = self.shape.expiries {
             out.put_u64(first);
             let after = self.expiries.iter().map(|&expiry| (expiry + 1).saturating_sub(first));
-            after.for_each(|after| out.put_uint(after, header.expiry_width.into()));
+            after.for_each(|after| out.put_uint(after, header.expiry_width().into()));
         }
         let (mut whole, mut rests) = (Vec::new(), &*self.rests);
         for key in &self.keys {

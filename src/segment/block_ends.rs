@@ -5,7 +5,7 @@
 //!    properties. Nearly all other bytes contradict themselves at once.
 //! 2. Only then is a checksum computed, up to that end. It covers the location, so nothing else matches.
 
-use super::block_layout::{BlockHeader, HEADER_BYTES, Layout};
+use super::block_layout::{BlockHeader, EXPIRY_WIDTH_MAX, HEADER_BYTES, Layout};
 use super::format::{
     Compression, DATA_BYTES_MAX, MAX_BLOCK_BYTES, MIN_SEPARATOR_BYTES, PROPERTIES_MARK, RANGES_MARK,
     SYMBOLS_MARK, TRAILER_BYTES, block_crc, padded_type,
@@ -136,7 +136,7 @@ fn data_end(fields: &mut Decoder<'_>, _: u64) -> Payload {
         (header.key_width.into(), 4),
         (header.value_width.into(), 4),
         (header.seq_width.into(), 8),
-        (header.tombstones.into(), 1),
+        (header.expiry_width().into(), EXPIRY_WIDTH_MAX.into()),
     ];
     let kind = if header.has_coded_values { Compression::Fsst } else { Compression::None };
     let is_possible = header.count > 0 && limits.iter().all(|(field, most)| *field as usize <= *most);

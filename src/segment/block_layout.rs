@@ -29,12 +29,9 @@ pub struct BlockHeader {
     pub value_width: u8,
     /// Bytes of each sequence number, as the difference to the smallest; 0 if all are equal.
     pub seq_width: u8,
-    /// 1 if a bit of each entry marks tombstones; 0 if there are none.
-    pub tombstones: u8,
-    /// Bytes of each expiry, as one more than the difference to the earliest, or 0 for an entry without one;
-    /// 0 if no entry has one. Stored in the byte of `tombstones`, above its bit. Greater than
-    /// [`EXPIRY_WIDTH_MAX`]: entry kinds of a newer version.
-    pub expiry_width: u8,
+    /// 0 if all entries are puts that do not expire. See [`tombstones`](Self::tombstones) and
+    /// [`expiry_width`](Self::expiry_width).
+    pub kinds: u8,
     /// The smallest sequence number.
     pub min_seq: u64,
     /// Whether the values are [coded](super::symbols). Stored as a high bit of `value_width`.
@@ -60,7 +57,7 @@ impl BlockHeader {
         let value_width = self.value_width | if self.has_coded_values { CODED } else { 0 };
         let [count, prefix, keys, values] =
             [self.count, self.prefix, self.keys, self.values].map(u32::to_le_bytes);
-        let widths = [self.key_width, value_width, self.seq_width, self.tombstones | self.expiry_width << 1];
+        let widths = [self.key_width, value_width, self.seq_width, self.kinds];
         let (mut out, mut at) = ([0; HEADER_BYTES], 0);
         for field in [count, prefix, keys, values, widths] {
             out[at..at + 4].copy_from_slice(&field);
@@ -72,13 +69,44 @@ impl BlockHeader {
 
     /// The code of the kinds of its entries, if only a newer version knows them.
     pub fn newer_kinds(&self) -> Option<u8> {
-        (self.expiry_width > EXPIRY_WIDTH_MAX).then_some(self.tombstones | self.expiry_width << 1)
+        (self.expiry_width() > EXPIRY_WIDTH_MAX).then_some(self.kinds)
     }
 
     /// Whether all entries are puts that do not expire.
     #[inline]
     pub fn has_only_puts(&self) -> bool {
-        self.tombstones | self.expiry_width == 0
+        self.kinds == 0
+    }
+
+    /// The code of the kinds of entries.
+    pub fn kinds_of(has_tombstones: bool, expiry_width: u8) -> u8 {
+        u8::from(has_tombstones) | expiry_width << 1
+    }
+
+    /// Whether a bit of each entry marks tombstones; otherwise there are none.
+    pub fn has_tombstones(&self) -> bool {
+        self.kinds & 1 == 1
+    }
+
+    /// Bytes of each expiry, as one more than the difference to the earliest, or 0 for an entry without one;
+    /// 0 if no entry has one. Greater than [`EXPIRY_WIDTH_MAX`]: entry kinds of a newer version.
+    pub fn expiry_width(&self) -> u8 {
+        self.kinds >> 1
+    }
+
+    /// Bytes of the bits that mark tombstones.
+    fn tombstone_bytes(&self) -> usize {
+        if self.has_tombstones() { (self.count as usize).div_ceil(8) } else { 0 }
+    }
+
+    /// Bytes of what tells the kinds of its entries.
+    #[cold]
+    fn kind_bytes(&self) -> usize {
+        self.tombstone_bytes()
+            + match self.expiry_width() {
+                0 => 0,
+                width => FIRST_EXPIRY_BYTES + self.count as usize * usize::from(width),
+            }
     }
 
     /// Decodes the header at the start of a block; `None` if the block is shorter.
@@ -87,7 +115,6 @@ impl BlockHeader {
         let mut fields = Decoder::new(block.first_chunk::<HEADER_BYTES>()?);
         let [count, prefix, keys, values] = [fields.u32()?, fields.u32()?, fields.u32()?, fields.u32()?];
         let (key_width, value_width) = (fields.u8()?, fields.u8()?);
-        let (seq_width, kinds) = (fields.u8()?, fields.u8()?);
         Some(BlockHeader {
             count,
             prefix,
@@ -95,9 +122,8 @@ impl BlockHeader {
             values,
             key_width,
             value_width: value_width & !CODED,
-            seq_width,
-            tombstones: kinds & 1,
-            expiry_width: kinds >> 1,
+            seq_width: fields.u8()?,
+            kinds: fields.u8()?,
             min_seq: fields.u64()?,
             has_coded_values: value_width & CODED != 0,
         })
@@ -117,10 +143,8 @@ pub struct Layout {
     pub value_ends: usize,
     /// The sequence numbers.
     pub seqs: usize,
-    /// The bits of the tombstones.
-    pub tombstones: usize,
-    /// The earliest expiry, and then that of each entry.
-    pub expiries: usize,
+    /// The bits of the tombstones, then the earliest expiry, then that of each entry.
+    pub kinds: usize,
     /// The suffixes.
     pub suffixes: usize,
     /// The values.
@@ -139,32 +163,27 @@ impl Layout {
         let key_ends = prefix + header.prefix as usize;
         let value_ends = key_ends + count * usize::from(header.key_width);
         let seqs = value_ends + count * usize::from(header.value_width);
-        let tombstones = seqs + count * usize::from(header.seq_width);
-        let expiries = tombstones + usize::from(header.tombstones) * count.div_ceil(8);
-        let suffixes = match header.expiry_width {
-            0 => expiries,
-            width => expiries + FIRST_EXPIRY_BYTES + count * usize::from(width),
-        };
+        let kinds = seqs + count * usize::from(header.seq_width);
+        let suffixes = if header.has_only_puts() { kinds } else { kinds + header.kind_bytes() };
         let values = suffixes + total(header.keys, header.key_width);
         let end = values + total(header.values, header.value_width);
-        Layout { header, prefix, key_ends, value_ends, seqs, tombstones, expiries, suffixes, values, end }
+        Layout { header, prefix, key_ends, value_ends, seqs, kinds, suffixes, values, end }
     }
-}
 
-impl Layout {
     /// The kind of entry `at` of this block, which may have others than puts that do not expire.
     #[inline(never)]
     pub fn kind(&self, block: &[u8], at: usize) -> EntryKind {
-        let bits = || block.get(self.tombstones + at / 8).copied().unwrap_or_default();
-        if self.header.tombstones > 0 && bits() >> (at % 8) & 1 == 1 {
+        let bits = || block.get(self.kinds + at / 8).copied().unwrap_or_default();
+        if self.header.has_tombstones() && bits() >> (at % 8) & 1 == 1 {
             return EntryKind::TOMBSTONE;
         }
-        let width = usize::from(self.header.expiry_width);
+        let width = usize::from(self.header.expiry_width());
         if width == 0 || at >= self.header.count as usize {
             return EntryKind::PUT;
         }
-        let first = uint_at(block, self.expiries, FIRST_EXPIRY_BYTES);
-        match uint_at(block, self.expiries + FIRST_EXPIRY_BYTES + at * width, width) {
+        let expiries = self.kinds + self.header.tombstone_bytes();
+        let first = uint_at(block, expiries, FIRST_EXPIRY_BYTES);
+        match uint_at(block, expiries + FIRST_EXPIRY_BYTES + at * width, width) {
             0 => EntryKind::PUT,
             after => EntryKind::put_until(Time::of_millis(first.saturating_add(after - 1))),
         }

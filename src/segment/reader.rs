@@ -245,7 +245,7 @@ impl Segment {
     }
 
     /// A data block if it is cached. `used` keeps it longer in the cache.
-    #[inline]
+    #[inline(always)]
     pub(super) fn cached_block(&self, handle: BlockHandle, used: bool) -> Option<Block> {
         self.cache.data(self.identity(), handle.offset, used).inspect(|_| self.counters.hit())
     }

@@ -35,9 +35,12 @@ pub struct Batch {
     has_heads: bool,
     /// Whether it has puts that expire.
     pub(super) expires: bool,
-    /// Where `encoded` has a duration instead of an expiry, until the batch is written.
-    pub(super) durations: Vec<u32>,
+    pub(super) durations: Option<Box<Durations>>,
 }
+
+/// Where an encoded batch has a duration instead of an expiry, until it is written.
+#[derive(Clone, Default)]
+pub(super) struct Durations(pub Vec<u32>);
 
 /// The values that stored keys must have; `None` if a key must be absent.
 pub type Expected = BTreeMap<Vec<u8>, Option<Vec<u8>>>;
@@ -148,7 +151,7 @@ impl Batch {
     }
 
     /// Reserves the exact size first: a batch of one operation allocates once.
-    #[inline]
+    #[inline(always)]
     pub(super) fn begin(&mut self, kind: OpKind, head_bytes: usize, key_bytes: usize, value_bytes: usize) {
         let key_len = head_bytes + key_bytes;
         let bytes = 1 + varint_len(key_len) + key_len + value_bytes;

@@ -6,10 +6,12 @@
 use super::batch::{Batch, MAX_BATCH_BYTES, varint_len};
 use super::format::OpKind;
 use crate::codec::Encode;
+use crate::error::Result;
 use crate::key::{Expiry, Moment, Space, Time};
 
 impl Batch {
     /// [`push_put`](Self::push_put) of a value that may expire.
+    #[inline(never)]
     pub(crate) fn push_put_with(&mut self, head: &[u8], key: &[u8], value: &[u8], expiry: Expiry) {
         match expiry.checked() {
             Ok(Moment::Never) => self.push_put(head, key, value),
@@ -17,7 +19,10 @@ impl Batch {
             Ok(Moment::After(duration)) => {
                 self.push_put_until(head, key, duration, value);
                 // A batch with more bytes is refused.
-                self.durations.extend(u32::try_from(self.encoded.len() - value.len() - Time::BYTES));
+                self.durations
+                    .get_or_insert_default()
+                    .0
+                    .extend(u32::try_from(self.encoded.len() - value.len() - Time::BYTES));
             }
             Err(error) => self.refuse(error),
         }
@@ -48,12 +53,15 @@ impl Batch {
 
     /// Turns durations into expiries, counted from `now`. With `says_now`, the batch also tells the log that
     /// the clock has reached that.
-    pub(crate) fn date(&mut self, now: Time, says_now: bool) {
-        for at in std::mem::take(&mut self.durations) {
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a row that would expire after the year 9999.
+    pub(crate) fn date(&mut self, now: Time, says_now: bool) -> Result<()> {
+        for at in self.durations.take().unwrap_or_default().0 {
             let at = at as usize;
             if let Some(place) = self.encoded.get_mut(at..at + Time::BYTES) {
                 let lifetime = Time::decode(place).unwrap_or_default();
-                place.copy_from_slice(&now.after(lifetime).encoded());
+                place.copy_from_slice(&now.after(lifetime)?.encoded());
             }
         }
         if says_now && self.bytes() + 1 + Time::BYTES <= MAX_BATCH_BYTES {
@@ -61,6 +69,7 @@ impl Batch {
             self.encoded.extend_from_slice(&now.encoded());
             self.len += 1;
         }
+        Ok(())
     }
 }
 
@@ -81,7 +90,7 @@ mod tests {
         batch.put_with("d", "4", at(0));
         assert!(batch.expires());
         batch.validate().unwrap();
-        batch.date(Time::of_millis(5_000), true);
+        batch.date(Time::of_millis(5_000), true).unwrap();
         assert_eq!(batch.len(), 5);
         let encoded = batch.into_bytes();
         assert!(is_well_formed(&encoded, 5));

@@ -33,8 +33,6 @@ impl<'b> KeyspaceBatch<'b> {
     }
 
     /// Puts a row that expires as `expiry` says, or else as those of the keyspace do.
-    #[inline]
-    #[inline(always)]
     pub(crate) fn put_until(&mut self, key: &[u8], value: &[u8], expiry: Option<Expiry>) {
         match expiry.or(self.expiry) {
             None => self.batch.push_put(self.space.head(key), key, value),

@@ -1,11 +1,13 @@
 //! Keys and values that are cheap to share, and print in one line.
 
+use sidebloom::Expiry;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// How many bytes of a key or a value a message shows.
 const SHOWN: usize = 32;
@@ -30,6 +32,14 @@ impl Blob {
     /// When it expires.
     pub fn expiry(&self) -> u64 {
         self.expiry
+    }
+
+    /// When it expires, as a store is told.
+    pub fn to_expiry(&self) -> Expiry {
+        match self.expiry {
+            u64::MAX => Expiry::never(),
+            millis => Expiry::at(UNIX_EPOCH + Duration::from_millis(millis)),
+        }
     }
 
     /// Whether the value has expired.

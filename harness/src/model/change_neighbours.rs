@@ -1,7 +1,6 @@
 //! Creates other keyspaces, writes to them, drops them and creates them again.
 
 use super::blob::Model;
-use super::expiring::expiry_of;
 use super::neighbours::NAMES;
 use super::player::Player;
 use super::program::Span;
@@ -69,7 +68,7 @@ impl Player<'_> {
             && let Some((key, value)) = self.model.iter().next()
         {
             let (key, value) = (key.clone(), value.until(value.expiry()));
-            batch.keyspace(self.rows()).put_with(&key, &value, expiry_of(&value));
+            batch.keyspace(self.rows()).put_with(&key, &value, value.to_expiry());
             self.model.insert(key, value);
         }
         match self.rng.below(10) {

@@ -4,7 +4,7 @@ use super::blob::Blob;
 use super::player::Player;
 use super::program::Expiring;
 use sidebloom::{Batch, Expiry, TimeToLive};
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::Duration;
 
 impl Player<'_> {
     pub fn expiring(&mut self, op: &Expiring) {
@@ -65,7 +65,8 @@ impl Player<'_> {
                 if until < u64::MAX {
                     self.clock.advance(Duration::from_millis(until - self.clock.millis()));
                     self.expire();
-                    self.get(&key);
+                    let found = self.ok("get", self.rows().get(&key));
+                    self.same_value("get", &key, found.as_deref(), &self.model);
                 }
             }
             Expiring::SetBack(key, millis) => {
@@ -97,14 +98,6 @@ impl Player<'_> {
     /// The value of a write now that expires after so many milliseconds.
     fn dying(&self, value: &Blob, millis: u64) -> Blob {
         value.until(self.now() + millis)
-    }
-}
-
-/// When a value of the model expires.
-pub fn expiry_of(value: &Blob) -> Expiry {
-    match value.expiry() {
-        u64::MAX => Expiry::never(),
-        millis => Expiry::at(UNIX_EPOCH + Duration::from_millis(millis)),
     }
 }
 

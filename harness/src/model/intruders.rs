@@ -2,7 +2,6 @@
 //! as well, or put files there.
 
 use super::blob::Blob;
-use super::expiring::expiry_of;
 use super::player::Player;
 use sidebloom::{Batch, Durability, Error, Keyspace};
 
@@ -35,7 +34,7 @@ pub fn move_away(player: &mut Player<'_>) {
 /// Sets a key of the store to what the model says. All configurations must give the same answers.
 fn restore(player: &Player<'_>, key: &Blob) {
     let restored = match player.model.get(key) {
-        Some(value) => player.rows().put_with(key, value, expiry_of(value)),
+        Some(value) => player.rows().put_with(key, value, value.to_expiry()),
         None => player.rows().delete(key),
     };
     player.ok("restore", restored);
@@ -76,7 +75,7 @@ pub fn take_names(player: &mut Player<'_>) {
     let taken = player.place.take_names();
     let key = player.program.keys.pick(&mut player.rng);
     let unchanged = match player.model.get(&key) {
-        Some(value) => player.rows().put_with(&key, value, expiry_of(value)),
+        Some(value) => player.rows().put_with(&key, value, value.to_expiry()),
         None => player.rows().delete(&key),
     };
     let refused = unchanged.and_then(|()| player.db().flush());

@@ -1,14 +1,16 @@
 //! After any repair, the store opens, takes a write and verifies, even with sequence numbers at their end.
 
+use crate::Expiry;
 use crate::error::Error;
 use crate::fs::Fs;
 use crate::id::{FileId, FileKind};
 use crate::key::{MAX_NEXT_SEQ, MAX_SEQ};
 use crate::manifest::{LogMark, MANIFEST, Manifest, ManifestState, read_state};
-use crate::support::{Contents, Crash, STORE, SimFs, contents, tiny_on};
+use crate::support::{Contents, Crash, STORE, SimFs, TestClock, contents, tiny_on};
 use crate::wal::LogWriter;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A store with segments in several levels, ingested rows, range tombstones and a log, and its contents.
 fn store() -> (SimFs, Contents) {
@@ -121,6 +123,24 @@ fn i4_a_repair_that_numbers_anew_can_be_cut_short_anywhere() {
             assert_eq!(must_work(&disk, &format!("stopped after {stop}")), then);
         }
     }
+}
+
+#[test]
+fn i15_a_repair_that_numbers_anew_goes_by_the_clock_of_its_options() {
+    let (fs, _) = store_near_the_end(3);
+    let (clock, hour) = (Arc::new(TestClock::new()), Duration::from_secs(3600));
+    clock.set_back(hour * 24 * 365 * 20); // Long before the system's time.
+    let options = || tiny_on(&fs).clock(Arc::clone(&clock) as _);
+    let db = options().open(STORE).unwrap();
+    db.put_with("brief", "1", Expiry::after(hour)).unwrap();
+    db.flush().unwrap();
+    drop(db);
+    assert!(options().repair(STORE).unwrap().rebuilt);
+    assert!(state_of(&fs).last_seq < 100, "it was renumbered");
+    let db = options().open(STORE).unwrap();
+    assert_eq!(db.get("brief").unwrap().as_deref(), Some(&b"1"[..]));
+    clock.advance(hour);
+    assert!(db.get("brief").unwrap().is_none());
 }
 
 /// Damage to one file.

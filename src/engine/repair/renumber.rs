@@ -13,6 +13,7 @@ use crate::fs::Fs;
 use crate::key::{MAX_SEQ, Seq};
 use crate::manifest::ManifestState;
 use crate::options::Options;
+use crate::sync::WallClock;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -20,8 +21,8 @@ use std::sync::Arc;
 pub(super) const NEXT_SEQ_KEPT_MAX: Seq = MAX_SEQ / 2;
 
 /// Renumbers the rows of an intact store, and returns its state. The caller has locked it.
-pub(super) fn renumber(fs: Arc<dyn Fs>, path: &Path) -> Result<ManifestState> {
-    let engine = open_writable(path, Options { fs, ..Options::new() }, OldFiles::Keep)?;
+pub(super) fn renumber(fs: Arc<dyn Fs>, path: &Path, clock: Arc<dyn WallClock>) -> Result<ManifestState> {
+    let engine = open_writable(path, Options { fs, clock, ..Options::new() }, OldFiles::Keep)?;
     engine.writer.flush_all()?;
     engine.compactor.merge_renumbered()?;
     engine.publisher.restart_numbers()

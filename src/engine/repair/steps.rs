@@ -12,6 +12,7 @@ use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::options::Options;
 use crate::segment::{SEARCH_BYTES_REPAIR, is_damage};
+use crate::sync::WallClock;
 use crate::wal::LogStart;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -31,18 +32,23 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
 
 impl Options {
     /// Repairs the store in directory `path` on this file system, like [`repair`]. Of the other settings,
-    /// only the mode has an effect.
+    /// only the mode and the clock have an effect.
     ///
     /// # Errors
     /// The errors of [`repair`].
     pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
         let path = self.fs.absolute(path.as_ref())?;
-        repair_on(&self.named_fs(), &path, self.mode.is_none())
+        repair_on(&self.named_fs(), &path, self.mode.is_none(), self.clock)
     }
 }
 
 /// Repairs the store that `named` finds at `path`. New files may get the mode of existing ones.
-fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<RepairReport> {
+fn repair_on(
+    named: &Arc<dyn Fs>,
+    path: &Path,
+    keep_mode: bool,
+    clock: Arc<dyn WallClock>,
+) -> Result<RepairReport> {
     let fs = match named.file_len(path)? {
         Some(_) => open_dir(named, path)?,
         None => Arc::clone(named),
@@ -74,11 +80,11 @@ fn repair_on(named: &Arc<dyn Fs>, path: &Path, keep_mode: bool) -> Result<Repair
         keyspace_names: BTreeMap::new(),
         replaced: Vec::new(),
     }
-    .all_steps()
+    .all_steps(clock)
 }
 
 impl Repair<'_> {
-    fn all_steps(mut self) -> Result<RepairReport> {
+    fn all_steps(mut self, clock: Arc<dyn WallClock>) -> Result<RepairReport> {
         self.set_aside_irregular_logs()?;
         let known = match read_state(&*self.fs, self.path) {
             Ok(state) => self.keep_if_complete(state)?,
@@ -121,7 +127,7 @@ impl Repair<'_> {
         self.restore_keyspace_names(&state)?;
         if next_seq.max(state.newest_in_segments()) > NEXT_SEQ_KEPT_MAX {
             tracing::warn!(next_seq, "the sequence numbers are near their end: renumbering all rows");
-            let state = renumber(Arc::clone(&self.fs), self.path)?;
+            let state = renumber(Arc::clone(&self.fs), self.path, clock)?;
             self.report.segments = state.segments.len() as u64;
             self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
             self.report.rebuilt = true;

@@ -1,6 +1,6 @@
 //! Whether what a transaction has read is the same in a later view.
 
-use super::reads::{TransactionReads, earlier};
+use super::reads::TransactionReads;
 use crate::direction::Direction;
 use crate::engine::read::Reader;
 use crate::engine::read::view::View;
@@ -36,10 +36,10 @@ impl<'a> Comparison<'a> {
     }
 
     /// Fails with [`Error::Conflict`] if a key that was read has another version now, or a range has other
-    /// rows. What was read equals what the earlier moment has. Returns when the first row of it expires, if
-    /// one does.
-    pub fn check(&self, reads: &TransactionReads, set: &ReadSet) -> Result<Option<Time>> {
-        let has_expired = reads.until().is_some_and(|until| until <= self.now.1.time);
+    /// rows. What was read equals what the earlier moment has. Returns when the first row of it expires, or
+    /// never.
+    pub fn check(&self, reads: &TransactionReads, set: &ReadSet) -> Result<Time> {
+        let has_expired = reads.until() <= self.now.1.time;
         let suspects: Vec<_> =
             reads.versions().filter(|(key, _)| has_expired || self.may_differ(key)).collect();
         for suspects in suspects.chunks(KEYS_AT_ONCE) {
@@ -53,7 +53,7 @@ impl<'a> Comparison<'a> {
                 return Err(Error::conflict(without_head(key)));
             }
         }
-        set.ranges.iter().try_fold(reads.until(), |until, range| Ok(earlier(until, self.check_range(range)?)))
+        set.ranges.iter().try_fold(reads.until(), |until, range| Ok(until.min(self.check_range(range)?)))
     }
 
     /// Whether something newer may have changed a key, from memory alone.
@@ -66,21 +66,21 @@ impl<'a> Comparison<'a> {
         })
     }
 
-    /// Fails if a range shows other rows, or other versions of them. Returns when the first row expires, if
-    /// one does.
-    fn check_range(&self, range: &KeySpan) -> Result<Option<Time>> {
+    /// Fails if a range shows other rows, or other versions of them. Returns when the first row expires, or
+    /// never.
+    fn check_range(&self, range: &KeySpan) -> Result<Time> {
         let may_expire = self.reader.storage().clock.is_needed();
         if !may_expire && !self.may_differ_within(range) {
-            return Ok(None);
+            return Ok(Time::NEVER);
         }
         let (lower, upper) = range.bounds();
         let walk =
             |(view, as_of): (&View, AsOf)| view.merge(as_of, Direction::Forward, lower, upper, Access::Keys);
-        let (mut before, mut now, mut until) = (walk(self.before), walk(self.now), None);
+        let (mut before, mut now, mut until) = (walk(self.before), walk(self.now), Time::NEVER);
         loop {
             match (before.advance_visible()?, now.advance_visible()?) {
                 (true, true) if before.key() == now.key() && before.seq() == now.seq() => {
-                    until = earlier(until, now.kind().expiry());
+                    until = until.min(now.kind().expiry().unwrap_or(Time::NEVER));
                 }
                 (false, false) => return Ok(until),
                 (true, true) => return Err(Error::conflict(without_head(&first_of(&before, &now)))),

@@ -140,7 +140,7 @@ impl Work {
         }
         let batch = self.own.to_batch();
         batch.validate()?;
-        let batch = EncodedBatch::new(batch, durability, &reader.storage().clock);
+        let batch = EncodedBatch::new(batch, durability, &reader.storage().clock)?;
         let as_of = self.as_of();
         let reads = match self.isolation {
             Isolation::Serializable => self.reads,
@@ -170,7 +170,7 @@ pub(crate) fn commit_if_unchanged(
     let as_of = |seen, attempts| batch.clone().only_if(seen, Reads::These(Arc::clone(&set)), attempts);
     // Nobody has noted when the rows of ranges expire, so these are compared at least once.
     let is_compared = !set.ranges.is_empty() && clock.is_needed();
-    let mut until = if is_compared { Some(Time::START) } else { reads.until() };
+    let mut until = if is_compared { Time::START } else { reads.until() };
     for attempts in 0..ATTEMPTS_BESIDE_OTHERS {
         if writer.submit(as_of(moment.1, attempts).only_before(until))? == Outcome::Committed {
             return Ok(());

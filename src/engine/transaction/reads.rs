@@ -15,7 +15,7 @@ pub(crate) struct TransactionReads {
     /// The sequence number of each key's value; `None` if it had none.
     keys: BTreeMap<Vec<u8>, Option<Seq>>,
     ranges: Vec<KeyRange>,
-    /// When the first of the values expires, if one does.
+    /// When the first of the values expires; `None` if none does.
     until: Option<Time>,
     /// Walks that have not said yet how far they went.
     open_walks: usize,
@@ -37,7 +37,7 @@ impl TransactionReads {
         if !self.keys.contains_key(key) {
             self.bytes += key.len() as u64 + OVERHEAD_BYTES;
             self.keys.insert(key.to_vec(), found.map(|entry| entry.seq));
-            self.until = earlier(self.until, found.and_then(|entry| entry.kind.expiry()));
+            self.until = self.until.into_iter().chain(found.and_then(|entry| entry.kind.expiry())).min();
         }
     }
 
@@ -69,9 +69,9 @@ impl TransactionReads {
         self.keys.iter().map(|(key, version)| (&**key, *version))
     }
 
-    /// When the first value of a key expires, if one does.
-    pub fn until(&self) -> Option<Time> {
-        self.until
+    /// When the first value of a key expires, or never.
+    pub fn until(&self) -> Time {
+        self.until.unwrap_or(Time::NEVER)
     }
 
     /// The keys and ranges. A walk that never ended, because it was leaked, has read everything.
@@ -81,9 +81,4 @@ impl TransactionReads {
         let spans = self.ranges.iter().chain(leaked).filter_map(KeySpan::of).collect();
         ReadSet { keys: self.keys.keys().cloned().collect(), ranges: KeySpan::join(spans) }
     }
-}
-
-/// The earlier of two moments, if there is one.
-pub(super) fn earlier(a: Option<Time>, b: Option<Time>) -> Option<Time> {
-    a.into_iter().chain(b).min()
 }

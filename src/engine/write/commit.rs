@@ -49,7 +49,7 @@ pub(crate) struct Insertion {
 impl Writer {
     /// Appends a group to the log, and inserts it into the memtable, unless it returns what is to be inserted
     /// without the log.
-    #[inline]
+    #[inline(always)]
     pub fn commit(&self, log: &mut Log, group: &mut [EncodedBatch]) -> Result<Option<Insertion>> {
         self.shared.poison_on_panic(|| self.commit_group(self.active_log(log)?, group))
     }

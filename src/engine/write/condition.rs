@@ -30,8 +30,8 @@ pub(crate) struct Condition {
     pub reads: Reads,
     /// How often it was stale before.
     pub attempts: u32,
-    /// When the first row that was read expires, if one does.
-    pub until: Option<Time>,
+    /// When the first row that was read expires, or never.
+    pub until: Time,
 }
 
 /// What a writer has read.

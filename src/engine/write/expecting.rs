@@ -5,7 +5,7 @@ use super::condition::{ATTEMPTS_BESIDE_OTHERS, Outcome, ReadSet, Reads};
 use super::log::EncodedBatch;
 use crate::engine::read::Reader;
 use crate::error::{Error, Result};
-use crate::key::{Entry, without_head};
+use crate::key::{Entry, Time, without_head};
 use crate::options::Durability;
 use crate::wal::Batch;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ impl Writer {
             return self.write_nothing(&batch, durability);
         }
         batch.validate()?;
-        self.submit(EncodedBatch::new(batch, durability, &self.shared.storage.clock)).map(drop)
+        self.submit(EncodedBatch::new(batch, durability, &self.shared.storage.clock)?).map(drop)
     }
 
     /// Fails if the batch names a keyspace that was dropped, or is of another store.
@@ -55,13 +55,16 @@ impl Writer {
         let (keys, values): (Vec<Vec<u8>>, Vec<Option<Vec<u8>>>) = expected.into_iter().unzip();
         let reads = Arc::new(ReadSet { keys, ranges: Vec::new() });
         let _kept = reads.needs_recent().then(|| self.keep_recent());
-        let batch =
-            (!batch.is_empty()).then(|| EncodedBatch::new(batch, durability, &self.shared.storage.clock));
-        // The moment of which the keys have these values, and when the first of these expires.
+        let batch = if batch.is_empty() {
+            None
+        } else {
+            Some(EncodedBatch::new(batch, durability, &self.shared.storage.clock)?)
+        };
+        // The moment of which the keys have these values, and when the first of these expires, or never.
         let look = || {
             let seen = self.shared.seen();
             let (view, as_of) = self.shared.snapshot();
-            let (mut rows, mut differs, mut until) = (reads.keys.iter().zip(&values), None, None);
+            let (mut rows, mut differs, mut until) = (reads.keys.iter().zip(&values), None, Time::NEVER);
             reader.find_each(
                 &view,
                 as_of,
@@ -73,7 +76,7 @@ impl Writer {
                         differs.get_or_insert(key);
                     }
                     let expiry = found.and_then(|entry| entry.kind.expiry());
-                    until = until.into_iter().chain(expiry).min();
+                    until = until.min(expiry.unwrap_or(Time::NEVER));
                 },
             )?;
             differs.map_or(Ok((seen, until)), |key| Err(Error::conflict(without_head(key))))

@@ -133,12 +133,15 @@ pub(crate) struct EncodedBatch {
 
 impl EncodedBatch {
     /// A batch without a condition. It has passed [`Batch::validate`].
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`] for a row that would expire too late.
     #[inline(always)]
-    pub fn new(mut batch: Batch, durability: Durability, clock: &Clock) -> Self {
+    pub fn new(mut batch: Batch, durability: Durability, clock: &Clock) -> Result<Self> {
         if batch.expires() {
-            clock.date(&mut batch);
+            clock.date(&mut batch)?;
         }
-        EncodedBatch {
+        Ok(EncodedBatch {
             has_heads: batch.has_heads(),
             keyspaces: batch.take_keyspaces(),
             count: batch.len() as u32,
@@ -147,18 +150,18 @@ impl EncodedBatch {
             sync: matches!(durability, Durability::Sync),
             condition: None,
             outcome: Outcome::Committed,
-        }
+        })
     }
 
     /// The batch, to be committed only on this condition.
     #[inline(always)]
     pub fn only_if(mut self, seen: Seen, reads: Reads, attempts: u32) -> Self {
-        self.condition = Some(Condition { seen, reads, attempts, until: None });
+        self.condition = Some(Condition { seen, reads, attempts, until: Time::NEVER });
         self
     }
 
     /// The batch, to be committed only before a row expires on whose value it depends.
-    pub fn only_before(mut self, expiry: Option<Time>) -> Self {
+    pub fn only_before(mut self, expiry: Time) -> Self {
         if let Some(condition) = &mut self.condition {
             condition.until = expiry;
         }
@@ -166,9 +169,10 @@ impl EncodedBatch {
     }
 
     /// Leaves nothing to commit if a row on whose value it depends has expired.
+    #[inline]
     pub fn refuse_expired(&mut self, now: impl FnOnce() -> Time) {
-        let until = self.condition.as_ref().and_then(|condition| condition.until);
-        if until.is_some_and(|until| until <= now()) {
+        let until = self.condition.as_ref().map_or(Time::NEVER, |condition| condition.until);
+        if until != Time::NEVER && until <= now() {
             self.clear_stale();
         }
     }
@@ -194,6 +198,7 @@ impl EncodedBatch {
     ///
     /// # Errors
     /// [`Error::KeyspaceDropped`].
+    #[inline]
     pub fn outcome(&self) -> Result<Outcome> {
         if self.outcome != Outcome::Dropped {
             return Ok(self.outcome);

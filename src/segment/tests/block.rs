@@ -79,7 +79,7 @@ proptest! {
 fn keys_and_values_of_one_length_need_no_arrays() {
     let model: Model = (10..50).map(|i| (format!("song:{i}").into_bytes(), put(5, [1; 9]))).collect();
     let header = BlockHeader::decode(&build(&model)).unwrap();
-    assert_eq!((header.key_width, header.value_width, header.seq_width, header.tombstones), (0, 0, 0, 0));
+    assert_eq!((header.key_width, header.value_width, header.seq_width, header.kinds), (0, 0, 0, 0));
     assert_eq!(build(&model).len(), HEADER_BYTES + 40 + "song:".len() + 40 * (2 + 9));
 }
 
@@ -105,7 +105,7 @@ fn i6_blocks_of_any_other_length_or_with_absurd_fields_are_refused() {
         BlockHeader { key_width: 255, ..header },
         BlockHeader { value_width: 5, ..header },
         BlockHeader { seq_width: 9, ..header },
-        BlockHeader { expiry_width: 1, ..header },
+        BlockHeader { kinds: BlockHeader::kinds_of(false, 1), ..header },
         BlockHeader { keys: header.keys + 1, values: header.values - 1, ..header },
     ] {
         assert!(with(changed).is_err(), "{changed:?}");

@@ -185,10 +185,12 @@ impl<'a> Dump<'a> {
         let suffixes = self.ends("key", count, header.keys, header.key_width);
         let values = self.ends("value", count, header.values, header.value_width);
         (0..count).filter(|_| header.seq_width > 0).for_each(|_| _ = self.uint("seq +", header.seq_width));
-        self.take(usize::from(header.tombstones) * count.div_ceil(8) as usize, "tombstone bits");
-        if header.expiry_width > 0 {
+        if header.has_tombstones() {
+            self.take(count.div_ceil(8) as usize, "tombstone bits");
+        }
+        if header.expiry_width() > 0 {
             self.u64("first expiry");
-            (0..count).for_each(|_| _ = self.uint("expiry: 0, or 1 +", header.expiry_width));
+            (0..count).for_each(|_| _ = self.uint("expiry: 0, or 1 +", header.expiry_width()));
         }
         suffixes.into_iter().for_each(|len| self.text_of(len, "suffix"));
         values.into_iter().for_each(|len| _ = self.take(len, "value"));

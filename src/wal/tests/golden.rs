@@ -25,7 +25,7 @@ fn the_bytes_of_a_log_are_those_of_the_golden_file() {
     encode_record(&mut bytes, tag, FIRST + 3, 2, synced, &batch.into_bytes()).unwrap();
     let mut batch = Batch::new();
     batch.put_with("fig", "ripe", Expiry::after(Duration::from_millis(1500)));
-    batch.date(Time::of_millis(1_800_000_000_000), true);
+    batch.date(Time::of_millis(1_800_000_000_000), true).unwrap();
     encode_record(&mut bytes, tag, FIRST + 5, 2, synced, &batch.into_bytes()).unwrap();
     let record = |len, count, seq, synced| {
         let head = [(4, "record: tag of log and store"), (4, len), (4, count), (8, seq), (8, synced)];

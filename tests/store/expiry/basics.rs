@@ -227,6 +227,7 @@ fn an_expiry_in_the_past_deletes_and_impossible_ones_are_refused() {
         Expiry::after(Duration::ZERO),
         Expiry::after(Duration::from_micros(999)),
         Expiry::after(Duration::MAX),
+        Expiry::after(secs(253_402_300_800 - timed.clock.millis() / 1000)),
         Expiry::at(year_10000),
     ];
     for expiry in refused {
@@ -235,6 +236,9 @@ fn an_expiry_in_the_past_deletes_and_impossible_ones_are_refused() {
         assert!(matches!(db.touch("b", expiry), Err(Error::InvalidArgument(_))));
         let tx = db.transaction();
         assert!(matches!(tx.put_with("b", "2", expiry), Err(Error::InvalidArgument(_))));
+        let mut batch = Batch::new();
+        batch.put_with("b", "2", expiry);
+        assert!(matches!(db.write(batch), Err(Error::InvalidArgument(_))));
     }
     assert_eq!(timed.get("b"), Some("1".into()));
     let dir = fast_dir();
