@@ -1,11 +1,12 @@
 //! The keyspace that the rows of a harness are in: the default one, or one among others. In the one called
-//! `aging`, all rows expire, in a hundred years.
+//! `aging`, all rows expire, in a hundred years; `recent` has a window of so long.
 
 use crate::support::Rng;
 use sidebloom::{Db, Error, Keyspace, KeyspaceOptions, Result};
 use std::time::Duration;
 
 const AGING: &str = "aging";
+const RECENT: &str = "recent";
 /// How long its rows live.
 const LIFETIME: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
@@ -20,13 +21,16 @@ impl Home {
 
     /// A named one for every other seed.
     pub fn of_seed(seed: u64) -> Self {
-        Home([Some("rows"), None, Some(AGING), None][seed as usize % 4])
+        Home(
+            [Some("rows"), None, Some(AGING), None, Some(RECENT), None, Some(AGING), None][seed as usize % 8],
+        )
     }
 
     /// Its rows in an open store. In one that is writable and has no such keyspace, creates it.
     pub fn of(self, db: &Db) -> Result<Keyspace> {
         match (self.find(db)?, self.0) {
             (None, Some(AGING)) => db.create_keyspace(AGING, KeyspaceOptions::new().expire_after(LIFETIME)),
+            (None, Some(RECENT)) => db.create_keyspace(RECENT, KeyspaceOptions::new().window(LIFETIME)),
             (None, Some(name)) => db.create_keyspace(name, KeyspaceOptions::new()),
             (found, _) => Ok(found.unwrap_or_else(|| Keyspace::clone(db))),
         }

@@ -201,7 +201,7 @@ impl Stats {
                 let weighted: f64 = segments.iter().map(|s| expected_fpr(s) * s.meta.entries as f64).sum();
                 LevelStats {
                     level: number,
-                    runs: if number == 0 { view.live.level0_depth() } else { segments.len().min(1) },
+                    runs: if number == 0 { view.live.level0_runs() } else { segments.len().min(1) },
                     segments: segments.len(),
                     keys,
                     tombstones: segments.iter().map(|s| s.meta.tombstones).sum(),

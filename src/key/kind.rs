@@ -25,6 +25,11 @@ impl Time {
         Time(millis).min(Self::MAX)
     }
 
+    /// A moment as a file has it, which may be after [`MAX`](Self::MAX).
+    pub(crate) fn from_stored(millis: u64) -> Self {
+        Time(millis)
+    }
+
     /// Milliseconds since 1970.
     pub fn millis(self) -> u64 {
         self.0

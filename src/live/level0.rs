@@ -8,14 +8,31 @@ use super::segments::Segments;
 use crate::key::{HEADS_START, Space};
 use std::collections::BTreeSet;
 
+/// The most segments of time buckets that a windowed keyspace has without being merged: two for each bucket.
+pub const BUCKET_RUNS_MAX: usize = 24;
+
 /// What level 0 has of a keyspace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level0Keyspace {
     pub space: Space,
-    /// Number of segments with keys of it.
+    /// Number of segments with keys of it, without those of time buckets.
     pub segments: usize,
     /// The length of their files, in bytes.
     pub file_bytes: u64,
+    /// Number of segments of time buckets.
+    pub in_buckets: usize,
+}
+
+impl Level0Keyspace {
+    /// By how many segments it is too deep for merges: those of time buckets stay, up to a number.
+    pub fn depth(&self) -> usize {
+        self.segments + self.in_buckets.saturating_sub(BUCKET_RUNS_MAX)
+    }
+
+    /// How many segments a lookup may have to ask.
+    pub fn runs(&self) -> usize {
+        self.segments + self.in_buckets
+    }
 }
 
 /// Whether a segment has keys of the keyspace, or of others on both sides.
@@ -30,28 +47,33 @@ pub(super) fn keyspaces(level0: &Segments) -> Box<[Level0Keyspace]> {
     let begins = |s: &LiveSegment| Space::of(&s.meta.smallest).unwrap_or(Space::DEFAULT);
     if level0.iter().all(|s| *s.meta.largest < *HEADS_START) {
         let file_bytes = level0.iter().map(|s| s.meta.file_bytes).fold(0, u64::saturating_add);
-        let all = Level0Keyspace { space: Space::DEFAULT, segments: level0.len(), file_bytes };
+        let all = Level0Keyspace { space: Space::DEFAULT, segments: level0.len(), file_bytes, in_buckets: 0 };
         return if level0.len() > 0 { [all].into() } else { Box::default() };
     }
     let spaces: Vec<Space> = level0.iter().map(begins).collect::<BTreeSet<_>>().into_iter().collect();
-    // By how much segments and bytes change from one keyspace to the next.
-    let mut changes = vec![(0usize, 0u64); spaces.len() + 1];
+    // By how much segments, bytes and segments of buckets change from one keyspace to the next.
+    let mut changes = vec![(0usize, 0u64, 0usize); spaces.len() + 1];
     for segment in level0.iter() {
-        let bytes = segment.meta.file_bytes;
+        let bucket = usize::from(segment.meta.is_in_bucket());
+        let (one, bytes) = if bucket > 0 { (0, 0) } else { (1, segment.meta.file_bytes) };
         let first = spaces.partition_point(|space| *space < begins(segment));
         let behind =
             spaces.partition_point(|space| space.first_key() <= &*segment.meta.largest).max(first + 1);
-        if let Some((segments, sum)) = changes.get_mut(first) {
-            (*segments, *sum) = (segments.wrapping_add(1), sum.wrapping_add(bytes));
+        if let Some((segments, sum, buckets)) = changes.get_mut(first) {
+            (*segments, *sum, *buckets) =
+                (segments.wrapping_add(one), sum.wrapping_add(bytes), buckets.wrapping_add(bucket));
         }
-        if let Some((segments, sum)) = changes.get_mut(behind) {
-            (*segments, *sum) = (segments.wrapping_sub(1), sum.wrapping_sub(bytes));
+        if let Some((segments, sum, buckets)) = changes.get_mut(behind) {
+            (*segments, *sum, *buckets) =
+                (segments.wrapping_sub(one), sum.wrapping_sub(bytes), buckets.wrapping_sub(bucket));
         }
     }
-    let (mut segments, mut file_bytes) = (0usize, 0u64);
+    let (mut segments, mut file_bytes, mut in_buckets) = (0usize, 0u64, 0usize);
     let keyspaces = spaces.into_iter().zip(changes).map(|(space, change)| {
-        (segments, file_bytes) = (segments.wrapping_add(change.0), file_bytes.wrapping_add(change.1));
-        Level0Keyspace { space, segments, file_bytes }
+        segments = segments.wrapping_add(change.0);
+        file_bytes = file_bytes.wrapping_add(change.1);
+        in_buckets = in_buckets.wrapping_add(change.2);
+        Level0Keyspace { space, segments, file_bytes, in_buckets }
     });
     keyspaces.collect()
 }

@@ -10,7 +10,7 @@ mod segments;
 mod set;
 
 pub use level_counts::LevelCounts;
-pub use level0::{Level0Keyspace, reaches_into};
+pub use level0::{BUCKET_RUNS_MAX, Level0Keyspace, reaches_into};
 pub use ranged_runs::RangedRuns;
 pub use run_groups::RunGroups;
 pub use runs::{Fenced, GROUP_RUNS_MAX, Run, RunGroup, Sought};

@@ -152,9 +152,15 @@ impl LiveSet {
         &self.level0
     }
 
-    /// The most segments of level 0 that have keys of one keyspace.
+    /// The most segments of level 0 that have keys of one keyspace, without those of time buckets that stay
+    /// there.
     pub fn level0_depth(&self) -> usize {
-        self.level0.iter().map(|of| of.segments).max().unwrap_or(0)
+        self.level0.iter().map(Level0Keyspace::depth).max().unwrap_or(0)
+    }
+
+    /// The most segments of level 0 that a lookup may have to ask.
+    pub fn level0_runs(&self) -> usize {
+        self.level0.iter().map(Level0Keyspace::runs).max().unwrap_or(0)
     }
 
     /// All segments: newest level first, quarantined ones last.

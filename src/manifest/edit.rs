@@ -17,6 +17,13 @@ pub struct SegmentMeta {
     pub summary: SegmentSummary,
 }
 
+impl SegmentMeta {
+    /// Whether it is kept in level 0, in a time bucket of a windowed keyspace.
+    pub fn is_in_bucket(&self) -> bool {
+        self.place == Place::Level(0) && self.bucket > Time::START
+    }
+}
+
 impl Deref for SegmentMeta {
     type Target = SegmentSummary;
     #[inline]

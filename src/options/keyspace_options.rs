@@ -1,11 +1,14 @@
 //! The settings of a keyspace.
 
 use super::{FilterPolicy, check_block_bytes, check_compression};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::filter::{PrefixExtractor, PrefixSet};
 use crate::key::Expiry;
 use crate::segment::Compression;
 use std::time::Duration;
+
+/// The shortest window.
+const WINDOW_MIN: Duration = Duration::from_secs(1);
 
 /// The settings of a keyspace. What is not set is as in the [`Options`](crate::Options) of the store.
 ///
@@ -37,6 +40,7 @@ pub struct KeyspaceOptions {
     pub(crate) compression: Option<Compression>,
     pub(crate) block_bytes: Option<usize>,
     pub(crate) expire_after: Option<Duration>,
+    pub(crate) window: Option<Duration>,
 }
 
 impl KeyspaceOptions {
@@ -78,13 +82,25 @@ impl KeyspaceOptions {
     /// How long its rows live, from when they are written: at least a millisecond. Applies to puts from now
     /// on that do not say when their row expires. By default, rows do not expire.
     pub fn expire_after(mut self, lifetime: Duration) -> Self {
-        self.expire_after = Some(lifetime);
+        (self.expire_after, self.window) = (Some(lifetime), None);
+        self
+    }
+
+    /// What was written within a window of time, of at least a second. Rows live so long, instead of
+    /// [`expire_after`](Self::expire_after), and segments are kept apart by time: those of a twelfth of the
+    /// window are merged with one another only, and removed unread once their rows have expired.
+    ///
+    /// A lookup asks up to 24 filters, and a walk merges as many segments. A put may give its row another
+    /// life; the segment that it is in then stays until the row expires. A compaction on demand leaves these
+    /// segments alone.
+    pub fn window(mut self, window: Duration) -> Self {
+        (self.window, self.expire_after) = (Some(window), None);
         self
     }
 
     /// How long its rows live, if they expire.
     pub fn lifetime(&self) -> Option<Duration> {
-        self.expire_after
+        self.window.or(self.expire_after)
     }
 
     /// The filter policy, if it has one of its own.
@@ -106,8 +122,13 @@ impl KeyspaceOptions {
         self.block_bytes.map_or(Ok(()), check_block_bytes)?;
         self.compression.map_or(Ok(()), check_compression)?;
         self.prefixes.clone().transpose()?;
-        self.expire_after.map_or(Ok(()), |lifetime| Expiry::after(lifetime).checked().map(drop))?;
-        Ok(())
+        self.lifetime().map_or(Ok(()), |lifetime| Expiry::after(lifetime).checked().map(drop))?;
+        match self.window {
+            Some(window) if window < WINDOW_MIN => {
+                Err(Error::InvalidArgument(format!("a window of {window:?}: at least 1 s is possible")))
+            }
+            _ => Ok(()),
+        }
     }
 }
 
@@ -124,6 +145,7 @@ impl std::fmt::Display for KeyspaceOptions {
             self.compression.map(|compression| format!("compression {}", compression.name())),
             self.block_bytes.map(|bytes| format!("blocks of {bytes} bytes")),
             self.expire_after.map(|lifetime| format!("rows expire after {lifetime:?}")),
+            self.window.map(|window| format!("a window of {window:?}")),
         ];
         let parts: Vec<String> = parts.into_iter().flatten().collect();
         if parts.is_empty() { f.write_str("as the store") } else { f.write_str(&parts.join(", ")) }
@@ -142,6 +164,13 @@ mod tests {
         assert!(KeyspaceOptions::new().expire_after(Duration::from_micros(999)).validate().is_err());
         assert!(KeyspaceOptions::new().expire_after(Duration::MAX).validate().is_err());
         assert!(KeyspaceOptions::new().expire_after(Duration::from_millis(1)).validate().is_ok());
+        let window = |millis| KeyspaceOptions::new().window(Duration::from_millis(millis));
+        assert!(window(999).validate().is_err() && window(1000).validate().is_ok());
+        assert!(
+            window(999).expire_after(Duration::from_millis(999)).validate().is_ok(),
+            "the last one counts"
+        );
+        assert!(KeyspaceOptions::new().window(Duration::MAX).validate().is_err());
         assert!(KeyspaceOptions::new().validate().is_ok());
     }
 }

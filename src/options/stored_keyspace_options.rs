@@ -13,6 +13,7 @@ const PREFIXES: u8 = 2;
 const COMPRESSION: u8 = 3;
 const BLOCK_BYTES: u8 = 4;
 const EXPIRE_AFTER: u8 = 5;
+const WINDOW: u8 = 6;
 
 /// Why options cannot be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,10 +48,12 @@ pub fn encode(options: &KeyspaceOptions, out: &mut Vec<u8>) {
         contents.put_u64(bytes as u64);
         field(BLOCK_BYTES, &contents);
     }
-    if let Some(lifetime) = options.expire_after {
-        let mut contents = Vec::new();
-        contents.put_u64(u64::try_from(lifetime.as_millis()).unwrap_or(u64::MAX));
-        field(EXPIRE_AFTER, &contents);
+    for (tag, duration) in [(EXPIRE_AFTER, options.expire_after), (WINDOW, options.window)] {
+        if let Some(duration) = duration {
+            let mut contents = Vec::new();
+            contents.put_u64(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX));
+            field(tag, &contents);
+        }
     }
 }
 
@@ -94,6 +97,11 @@ pub fn decode(fields: &mut Decoder<'_>) -> Result<KeyspaceOptions, Unreadable> {
                 let lifetime = Duration::from_millis(contents.u64().ok_or(Unreadable::Damaged)?);
                 options.expire_after = Some(lifetime);
                 Expiry::after(lifetime).checked().is_ok()
+            }
+            WINDOW => {
+                let window = Duration::from_millis(contents.u64().ok_or(Unreadable::Damaged)?);
+                options.window = Some(window);
+                Expiry::after(window).checked().is_ok()
             }
             newer => return Err(Unreadable::Newer(newer)),
         };
@@ -144,6 +152,8 @@ mod tests {
                 .block_bytes(256)
                 .expire_after(Duration::from_secs(30))
                 .prefixes(PrefixExtractor::row_and_column(b'/'));
+            assert_eq!(decode(&mut Decoder::new(&encoded(&options))).unwrap(), options);
+            let options = options.window(Duration::from_secs(30));
             assert_eq!(decode(&mut Decoder::new(&encoded(&options))).unwrap(), options);
         }
         assert_eq!(decode(&mut Decoder::new(&[])).unwrap(), KeyspaceOptions::new());

@@ -7,13 +7,13 @@
 //! bytes       := length varint, then the bytes
 //! largest key := 0, or varint 1 + length, then the bytes
 //! numbers     :  entries, tombstones, longest streak, ranges, smallest seq, largest seq, raw bytes,
-//!                expiring, first expiry, quarter, half, three quarters, last expiry
+//!                expiring, first expiry, quarter, half, three quarters, last expiry, bucket end
 //! ```
 //!
 //! - *smallest key*, *largest key*: of an entry or a deleted range. The largest key is the end of the last
 //!   range, unless no key is between that and the last entry. 0 stands for the last key of all, 64 KiB of
 //!   0xff, where a range without an end ends.
-//! - *count*: 13. A new fact comes last and raises the versions of segments and manifests, so that earlier
+//! - *count*: 14. A new fact comes last and raises the versions of segments and manifests, so that earlier
 //!   builds name them. In a file of an earlier version it is missing, and reads as 0.
 //! - *entries*: includes tombstones.
 //! - *longest streak*: the number of tombstones (of keys and ranges) in the longest streak without a put in
@@ -24,11 +24,13 @@
 //! - *expiring*: the number of puts that expire. *first expiry* to *last expiry*: when the first of them
 //!   does, about when a quarter, half and three quarters have, and when the last does, in milliseconds since
 //!   1970; 0 without any (`expiries.rs`).
+//! - *bucket end*: when the time bucket ends that its rows belong to, in milliseconds since 1970: those that
+//!   live as long as their keyspace's window have expired then. 0 outside of windowed keyspaces.
 //!
 //! Invalid: no entries, more tombstones and expiring puts than entries, a streak longer than the tombstones
 //! and ranges together, a smallest key, sequence number or expiry above the largest, a key over 64 KiB, a
-//! sequence number above 2⁶³ - 1, an expiry after the year 9999 or without expiring puts, expiries
-//! out of order, a count above 13.
+//! sequence number above 2⁶³ - 1, an expiry or a bucket's end after the year 9999, expiries without expiring
+//! puts or out of order, a count above 14.
 
 use super::expiries::{Expiries, ExpiriesBuilder};
 use crate::codec::{Decoder, Encode};
@@ -60,11 +62,13 @@ pub struct Facts {
     pub raw_bytes: u64,
     /// When its rows expire.
     pub expiries: Expiries,
+    /// When the time bucket of its rows ends; [`Time::START`] outside of windowed keyspaces.
+    pub bucket: Time,
 }
 
 impl Facts {
     /// How many numbers an encoding has.
-    pub const NUMBERS: usize = 13;
+    pub const NUMBERS: usize = 14;
     /// No encoding is longer: two keys with their lengths, and numbers of 10 bytes.
     pub const BYTES_MAX: usize = 2 * (3 + MAX_STORED_KEY_BYTES) + 1 + 10 * Self::NUMBERS;
 
@@ -92,11 +96,12 @@ impl Facts {
     #[rustfmt::skip]
     pub fn new(smallest: Vec<u8>, largest: Bytes, numbers: [u64; Self::NUMBERS]) -> Self {
         let [
-            entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, count, quartiles @ ..
+            entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, count, quartiles @ .., bucket,
         ] = numbers;
-        let expiries = Expiries { count, quartiles };
+        let (expiries, bucket) = (Expiries { count, quartiles }, Time::from_stored(bucket));
         Facts {
             smallest, largest, entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, expiries,
+            bucket,
         }
     }
 
@@ -105,11 +110,11 @@ impl Facts {
     pub fn numbers(&self) -> [u64; Self::NUMBERS] {
         let Facts {
             smallest: _, largest: _, entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes,
-            expiries: Expiries { count, quartiles: [first, quarter, half, three, last] },
+            expiries: Expiries { count, quartiles: [first, quarter, half, three, last] }, bucket,
         } = *self;
         [
             entries, tombstones, longest_streak, ranges, min_seq, max_seq, raw_bytes, count, first, quarter, half,
-            three, last,
+            three, last, bucket.millis(),
         ]
     }
 
@@ -118,6 +123,7 @@ impl Facts {
         self.entries > 0
             && self.tombstones.saturating_add(self.expiries.count) <= self.entries
             && self.expiries.is_sound()
+            && self.bucket <= Time::MAX
             && self.longest_streak <= self.tombstones.saturating_add(self.ranges)
             && self.min_seq <= self.max_seq
             && self.max_seq <= MAX_SEQ
@@ -177,6 +183,11 @@ impl FactsBuilder {
     /// Number of entries so far.
     pub fn entries(&self) -> u64 {
         self.counted.entries
+    }
+
+    /// Sets when the time bucket of the rows ends.
+    pub fn set_bucket(&mut self, end: Time) {
+        self.counted.bucket = end;
     }
 
     /// Counts the next entry.
@@ -240,13 +251,13 @@ mod tests {
         let mut bytes = Vec::new();
         facts.encode(&mut bytes);
         let decode = |count: usize| {
-            let numbers = [1, 0, 0, 0, 0, 2, 3, 0, 0, 0, 0, 0, 0, 4].into_iter().take(count);
+            let numbers = [1, 0, 0, 0, 0, 2, 3, 0, 0, 0, 0, 0, 0, 0, 4].into_iter().take(count);
             let bytes: Vec<u8> = [0, 1, count as u8].into_iter().chain(numbers).collect();
             (Facts::decode(&mut Decoder::new(&bytes)), bytes)
         };
         assert_eq!(decode(Facts::NUMBERS), (Some(facts.clone()), bytes));
-        assert_eq!(decode(Facts::NUMBERS - 6).0, Some(facts.clone()));
-        assert_eq!(decode(Facts::NUMBERS - 7).0, Some(Facts { raw_bytes: 0, ..facts }));
+        assert_eq!(decode(Facts::NUMBERS - 7).0, Some(facts.clone()));
+        assert_eq!(decode(Facts::NUMBERS - 8).0, Some(Facts { raw_bytes: 0, ..facts }));
         assert_eq!(decode(Facts::NUMBERS + 1).0, None);
     }
 }

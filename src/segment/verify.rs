@@ -238,6 +238,7 @@ impl Verifier<'_, '_> {
             offset = end;
         }
         let ranges = self.segment.read_ranges()?;
+        self.found.set_bucket(self.segment.summary().bucket); // Nothing in the rows tells.
         let mut found = self.found.finish(&ranges, self.last_key);
         if !ranges.is_empty() {
             // A repair does not know where among the rows to count each.

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::id::FileId;
 use crate::key::{
-    EntryKind, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, Seq, check_seq, common_prefix, without_head,
+    EntryKind, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, Seq, Time, check_seq, common_prefix, without_head,
 };
 use crate::ranges::RangeTombstones;
 use std::ops::RangeInclusive;
@@ -140,6 +140,11 @@ impl SegmentWriter {
             ranges: RangeTombstones::default(),
             keyspace: None,
         })
+    }
+
+    /// Sets when the time bucket of the rows ends, in a windowed keyspace.
+    pub fn set_bucket(&mut self, end: Time) {
+        self.facts.set_bucket(end);
     }
 
     /// Adds the newest entry of `key`. Returns the key's hash, for the filter.

@@ -93,6 +93,9 @@ struct OptionArgs {
     /// Its rows expire this long after they are written, such as 90m, 24h or 7d
     #[arg(long, value_name = "TIME", value_parser = parse_lifetime)]
     expire_after: Option<Duration>,
+    /// The same, at least 1s, with segments kept apart by time: one whose rows have expired is removed unread
+    #[arg(long, value_name = "TIME", value_parser = parse_lifetime, conflicts_with = "expire_after")]
+    window: Option<Duration>,
 }
 
 #[derive(serde::Serialize)]
@@ -171,7 +174,7 @@ impl OptionArgs {
     fn is_given(&self) -> bool {
         let flags = self.no_filters || self.no_prefixes || !self.prefixes.is_empty();
         let given = [self.policy.policy().is_some(), self.compression.is_some(), self.block_bytes.is_some()];
-        flags || given.contains(&true) || self.expire_after.is_some()
+        flags || given.contains(&true) || self.expire_after.or(self.window).is_some()
     }
 
     /// Replaces what is given.
@@ -191,6 +194,9 @@ impl OptionArgs {
         }
         if let Some(lifetime) = self.expire_after {
             options = options.expire_after(lifetime);
+        }
+        if let Some(window) = self.window {
+            options = options.window(window);
         }
         Ok(options)
     }

@@ -71,6 +71,12 @@ impl Compaction {
         self.upper.iter().chain(&self.lower)
     }
 
+    /// When the time bucket of its outputs ends: the last one of its inputs', if they stay in buckets.
+    pub fn bucket(&self) -> Time {
+        let stays = self.output_level == 0 && self.inputs().all(|s| s.meta.is_in_bucket());
+        self.inputs().map(|s| s.meta.bucket).max().filter(|_| stays).unwrap_or(Time::START)
+    }
+
     /// Merges `upper` into `output_level`, with everything it overlaps there. A segment that overlaps nothing
     /// moves, unless it has unneeded tombstones or an earlier release's format. `None` if a running
     /// compaction is in the way.

@@ -5,6 +5,7 @@
 //! 2. From the top down, it empties each level into the next: level 0 in groups, other levels segment by
 //!    segment, each with what it overlaps below. In the deepest level, it rewrites segments with tombstones.
 //!    Other segments there stay.
+//!    So do those of windowed keyspaces in their time buckets.
 //! 3. Each step runs in the caller's thread and reserves its keys like any other compaction; background
 //!    compactions run at the same time. When level 0 needs compaction, every other step does that, or waits
 //!    for the thread that does, so writers wait for at most one step (I7).
@@ -56,7 +57,7 @@ impl ManualCompaction {
             Bound::Excluded(key) => meta.smallest < *key,
             Bound::Unbounded => true,
         };
-        from && to && meta.min_seq <= self.newest
+        from && to && meta.min_seq <= self.newest && !meta.is_in_bucket()
     }
 
     fn next(&self, live: &LiveSet, running: &[Reservation]) -> NextStep {

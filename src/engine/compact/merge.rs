@@ -6,7 +6,7 @@
 
 use super::Compactor;
 use super::compaction::{Compaction, CompactionKind};
-use super::pick::pick_level0;
+use super::pick::{pick_buckets, pick_level0};
 use crate::direction::Direction;
 use crate::engine::filters::plans::Coming;
 use crate::engine::publish::LiveSetChange;
@@ -24,6 +24,7 @@ use crate::segment::Access;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
+use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Entries merged between two checks whether the store is closing.
@@ -74,16 +75,14 @@ impl Compactor {
 
     /// Writes the merged segments; `None` if the store is closing.
     fn merge(&self, compaction: &Compaction) -> Result<Option<Vec<LiveSegment>>> {
-        let mut built = UnpublishedSegments::new(&self.shared.storage);
-        Ok(self.merge_into(compaction, None, &mut built.segments)?.then(|| built.take()))
+        Ok(self.merge_as(compaction, None)?.map(UnpublishedSegments::take))
     }
 
     /// Merges the whole store into one run whose rows all have sequence number 1. Only for a repair: sequence
     /// numbers of an open store never go back.
     pub fn merge_renumbered(&self) -> Result<()> {
         let Some(all) = Compaction::of_all(&self.shared.live()) else { return Ok(()) };
-        let mut built = UnpublishedSegments::new(&self.shared.storage);
-        self.merge_into(&all, Some(1), &mut built.segments)?;
+        let Some(built) = self.merge_as(&all, Some(1))? else { return Ok(()) };
         self.publisher.publish(LiveSetChange {
             added: built.take(),
             removed: all.upper,
@@ -107,13 +106,12 @@ impl Compactor {
         }
     }
 
-    /// Writes the merged segments; `false` if the store is closing. With `number`, all rows get that number.
-    fn merge_into(
+    /// Writes the merged segments; `None` if the store is closing. With `number`, all rows get that number.
+    fn merge_as(
         &self,
         compaction: &Compaction,
         number: Option<Seq>,
-        built: &mut Vec<LiveSegment>,
-    ) -> Result<bool> {
+    ) -> Result<Option<UnpublishedSegments<'_>>> {
         let coming: Vec<Coming> = compaction
             .inputs()
             .map(|s| Coming {
@@ -130,14 +128,15 @@ impl Compactor {
         let storage = &self.shared.storage;
         let owned = compaction.inputs().filter_map(|s| Some((s.meta.owner()?, s.meta.file_bytes)));
         let large = large_keyspaces(storage, owned);
-        let mut output = SegmentOutput::new(storage, compaction.output_level, plans, large, kept, built);
+        let output = SegmentOutput::new(storage, compaction.output_level, Arc::new(plans), large, kept);
+        let mut output = output.in_bucket(compaction.bucket());
         let mut key = Vec::new();
         let mut span: Option<Span> = None;
         let (mut entries, now) = (0u64, storage.clock.moment());
         while merge.advance()? {
             entries += 1;
             if entries.is_multiple_of(CHECK_EVERY) && self.may_abandon(compaction) {
-                return Ok(false);
+                return Ok(None);
             }
             let (kind, value) = merge.kind().kept(now, merge.value());
             if compaction.bottom && kind == EntryKind::TOMBSTONE {
@@ -149,14 +148,14 @@ impl Compactor {
             merge.key().copy_into(&mut key);
             output.append(&key, number.unwrap_or(merge.seq()), kind, value)?;
         }
-        output.finish()?;
-        built.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));
+        let built = output.finish()?;
+        built.segments.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));
         let metrics = &self.shared.storage.metrics;
         metrics
             .compaction_read_bytes
             .fetch_add(compaction.inputs().map(|s| s.meta.file_bytes).sum(), Relaxed);
-        metrics.compaction_bytes.fetch_add(built.iter().map(|s| s.meta.file_bytes).sum(), Relaxed);
-        Ok(true)
+        metrics.compaction_bytes.fetch_add(built.segments.iter().map(|s| s.meta.file_bytes).sum(), Relaxed);
+        Ok(Some(built))
     }
 
     /// Whether the store is closing and need not wait for this compaction.
@@ -177,9 +176,9 @@ impl Compactor {
     /// Merges level 0 until it is within its limit. Only for a closing store, where nothing else compacts.
     pub fn relieve_level0(&self) -> Result<()> {
         while self.shared.check_writable().is_ok() && self.level0_is_over_limit() {
-            let Some(compaction) = pick_level0(&self.shared.live(), &self.shared.storage.options, &[]) else {
-                break;
-            };
+            let (live, options) = (self.shared.live(), &self.shared.storage.options);
+            let picked = pick_buckets(&live, options, &[]).or_else(|| pick_level0(&live, options, &[]));
+            let Some(compaction) = picked else { break };
             self.compact_one(&compaction)?;
         }
         Ok(())

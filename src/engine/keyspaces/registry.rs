@@ -10,6 +10,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
+use std::time::Duration;
 
 /// The options of most keyspaces, and of what no catalog names.
 static DEFAULTS: LazyLock<Arc<KeyspaceOptions>> = LazyLock::new(Arc::default);
@@ -23,6 +24,8 @@ pub(crate) struct Keyspaces {
     has_heads: AtomicBool,
     /// Whether a keyspace has, or had, prefixes of its own.
     has_prefixes: AtomicBool,
+    /// Whether a keyspace has, or had, a window.
+    have_windows: AtomicBool,
     /// The sequence number up to which a follower has looked for changes.
     looked_at: AtomicU64,
     /// Held while the catalog is changed.
@@ -55,6 +58,7 @@ impl Keyspaces {
             known: Mutex::default(),
             has_heads: AtomicBool::new(false),
             has_prefixes: AtomicBool::new(false),
+            have_windows: AtomicBool::new(false),
             looked_at: AtomicU64::new(0),
             changing: Mutex::new(()),
         }
@@ -105,7 +109,7 @@ impl Keyspaces {
         for (name, CatalogRow { number, options }) in rows {
             let id = before.remove(&number).map(|(id, _)| id);
             let id = id.unwrap_or_else(|| self.new_id(&name, number));
-            id.set_expire_after(options.expire_after);
+            id.set_expire_after(options.lifetime());
             known.by_number.insert(number, (id, self.shared(options)));
         }
         before.values().for_each(|(id, _)| id.set_dropped());
@@ -125,7 +129,7 @@ impl Keyspaces {
             return None;
         }
         let id = self.new_id(name, row.number);
-        id.set_expire_after(row.options.expire_after);
+        id.set_expire_after(row.options.lifetime());
         known.by_number.insert(row.number, (Arc::clone(&id), self.shared(row.options)));
         known.changes += 1;
         Some(id)
@@ -136,7 +140,7 @@ impl Keyspaces {
         let mut known = lock(&self.known);
         let id = known.by_number.remove(&row.number).map(|(id, _)| id);
         let id = id.unwrap_or_else(|| self.new_id(name, row.number));
-        id.set_expire_after(row.options.expire_after);
+        id.set_expire_after(row.options.lifetime());
         known.by_number.insert(row.number, (Arc::clone(&id), self.shared(row.options)));
         known.note_written(version);
         id
@@ -152,6 +156,9 @@ impl Keyspaces {
     fn shared(&self, options: KeyspaceOptions) -> Arc<KeyspaceOptions> {
         if options.prefixes.is_some() {
             self.has_prefixes.store(true, Ordering::Release);
+        }
+        if options.window.is_some() {
+            self.have_windows.store(true, Ordering::Release);
         }
         if options == **DEFAULTS { Arc::clone(&DEFAULTS) } else { Arc::new(options) }
     }
@@ -186,6 +193,16 @@ impl Keyspaces {
         let known = lock(&self.known);
         let policies = known.by_number.values().map(|(id, options)| (id.space, options.filter_policy));
         policies.filter_map(|(space, policy)| Some((space, policy?))).collect()
+    }
+
+    /// The keyspaces whose rows live for a window of time.
+    pub fn windows(&self) -> BTreeMap<Space, Duration> {
+        if !self.have_windows.load(Ordering::Acquire) {
+            return BTreeMap::new();
+        }
+        let known = lock(&self.known);
+        let windows = known.by_number.values().map(|(id, options)| (id.space, options.window));
+        windows.filter_map(|(space, window)| Some((space, window?))).collect()
     }
 
     /// Fails unless the keyspace is one of this store's and was not dropped.

@@ -1,14 +1,16 @@
 //! Writes a memtable as segments of level 0.
 
 use super::Storage;
+use super::buckets::{Buckets, buckets_in};
 use super::output_segments::{SegmentOutput, large_keyspaces};
 use super::segment_builder::UnpublishedSegments;
 use crate::engine::filters::plans::{Coming, FilterPlans};
 use crate::error::Result;
-use crate::key::Space;
+use crate::key::{Seq, Space, Time};
 use crate::live::{LiveSegment, LiveSet};
 use crate::memtable::Memtable;
 use crate::options::FilterPolicy;
+use crate::ranges::RangeTombstones;
 use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -38,24 +40,79 @@ pub(crate) fn build_level0(
         }
         None => keyspaces_of(storage, table),
     };
-    let prefixes = storage.prefix_set();
-    let plans =
-        FilterPlans::new(storage.filter_needs(live), live, policy, prefixes, std::iter::empty(), &coming);
+    let (prefixes, now) = (storage.prefix_set(), storage.clock.moment());
+    let needs = storage.filter_needs(live);
+    let plans = Arc::new(FilterPlans::new(needs, live, policy, prefixes, std::iter::empty(), &coming));
     let ranges = table.ranges().all();
-    let (mut built, now) = (UnpublishedSegments::new(storage), storage.clock.moment());
-    let mut output = SegmentOutput::new(storage, 0, plans, large, ranges.clone(), &mut built.segments);
+    let mut of_others = ranges.clone();
+    let mut windowed = WindowedOutputs::new(storage, table, now, &plans, &mut of_others);
+    let mut output = SegmentOutput::new(storage, 0, Arc::clone(&plans), large, of_others);
     table.for_each_newest(|key, seq, kind, value| {
         if seq < ranges.seq_at(key) {
-            Ok(()) // Its range tombstone hides older entries as well.
-        } else {
-            let (kind, value) = kind.kept(now, value);
-            output.append(key, seq, kind, value)
+            return Ok(()); // Its range tombstone hides older entries as well.
         }
+        let (kind, value) = kind.kept(now, value);
+        windowed.of(key, seq).unwrap_or(&mut output).append(key, seq, kind, value)
     })?;
-    output.finish()?;
+    let mut built = output.finish()?;
+    windowed.finish_into(&mut built)?;
     let segments = built.take();
     storage.metrics.flush_bytes.fetch_add(segments.iter().map(|s| s.meta.file_bytes).sum(), Relaxed);
     Ok(segments)
+}
+
+/// The segments of windowed keyspaces: one for each time bucket.
+struct WindowedOutputs<'a> {
+    storage: &'a Storage,
+    plans: Arc<FilterPlans>,
+    buckets: BTreeMap<Space, Buckets>,
+    outputs: BTreeMap<(Space, Time), SegmentOutput<'a>>,
+}
+
+impl<'a> WindowedOutputs<'a> {
+    /// Takes the range tombstones of windowed keyspaces out of `ranges`. A keyspace with any is not cut into
+    /// buckets.
+    fn new(
+        storage: &'a Storage,
+        table: &Memtable,
+        now: Time,
+        plans: &Arc<FilterPlans>,
+        ranges: &mut RangeTombstones,
+    ) -> Self {
+        let (plans, buckets) = (Arc::clone(plans), buckets_in(storage, table, now));
+        let mut of = WindowedOutputs { storage, plans, buckets, outputs: BTreeMap::new() };
+        for (space, buckets) in &mut of.buckets {
+            let (first, end) = space.bounds();
+            let mut own = ranges.split_off(&first);
+            *ranges = ranges.merged(&own.split_off(&end));
+            if !own.is_empty() {
+                let end = buckets.unite();
+                let output = SegmentOutput::new(storage, 0, Arc::clone(&of.plans), BTreeSet::new(), own);
+                of.outputs.insert((*space, end), output.in_bucket(end));
+            }
+        }
+        of
+    }
+
+    /// Where an entry belongs, if its keyspace has a window.
+    fn of(&mut self, key: &[u8], seq: Seq) -> Option<&mut SegmentOutput<'a>> {
+        if self.buckets.is_empty() {
+            return None;
+        }
+        let space = Space::of(key)?;
+        let end = self.buckets.get(&space)?.of(seq);
+        Some(self.outputs.entry((space, end)).or_insert_with(|| {
+            let (plans, ranges) = (Arc::clone(&self.plans), RangeTombstones::default());
+            SegmentOutput::new(self.storage, 0, plans, BTreeSet::new(), ranges).in_bucket(end)
+        }))
+    }
+
+    fn finish_into(self, built: &mut UnpublishedSegments<'a>) -> Result<()> {
+        for output in self.outputs.into_values() {
+            built.segments.extend(output.finish()?.take());
+        }
+        Ok(())
+    }
 }
 
 /// The large keyspaces of a memtable that has several, and what is coming of each and of the others.
@@ -72,7 +129,8 @@ fn keyspaces_of(storage: &Storage, table: &Memtable) -> (BTreeSet<Space>, Vec<Co
         Ok(())
     });
     rows.insert(last.0, last.1);
-    let large = large_keyspaces(storage, rows.iter().map(|(space, of)| (*space, of.bytes)));
+    let mut large = large_keyspaces(storage, rows.iter().map(|(space, of)| (*space, of.bytes)));
+    large.extend(storage.keyspaces.windows().into_keys());
     let coming = rows.into_iter().map(|(space, of)| Coming {
         level: 0,
         owner: large.contains(&space).then_some(space),

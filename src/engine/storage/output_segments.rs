@@ -9,14 +9,13 @@
 //! 3. Small keyspaces share segments. One that has more than a 64th of a segment gets segments of its own. If
 //!    that was not known before, it shares no more than that with the one before.
 //! 4. In level 0, where segments may overlap, they only end at the border of a large keyspace. So no keyspace
-//!    gets two of them.
+//!    gets two of them. Windowed keyspaces count as large: no segment passes over one.
 
 use super::Storage;
-use super::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder};
+use super::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder, UnpublishedSegments};
 use crate::engine::filters::plans::FilterPlans;
 use crate::error::Result;
-use crate::key::{EntryKind, Seq, Space};
-use crate::live::LiveSegment;
+use crate::key::{EntryKind, Seq, Space, Time};
 use crate::ranges::{RangeTombstones, successor};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -49,7 +48,9 @@ pub(crate) struct SegmentOutput<'a> {
     level: u8,
     plans: Arc<FilterPlans>,
     large: BTreeSet<Space>,
-    built: &'a mut Vec<LiveSegment>,
+    /// When the time bucket of the rows ends.
+    bucket: Time,
+    built: UnpublishedSegments<'a>,
     current: Option<SegmentBuilder<'a>>,
     /// The keyspace of the last entry.
     space: Space,
@@ -65,22 +66,23 @@ pub(crate) struct SegmentOutput<'a> {
 }
 
 impl<'a> SegmentOutput<'a> {
-    /// Appends the written segments of a level to `built`. `large` are keyspaces that get segments of their
-    /// own, `ranges` the range tombstones.
+    /// Writes segments of a level. `large` are keyspaces that get segments of their own, `ranges` the range
+    /// tombstones.
     pub fn new(
         storage: &'a Storage,
         level: u8,
-        plans: FilterPlans,
-        large: BTreeSet<Space>,
+        plans: Arc<FilterPlans>,
+        mut large: BTreeSet<Space>,
         ranges: RangeTombstones,
-        built: &'a mut Vec<LiveSegment>,
     ) -> Self {
+        large.extend(storage.keyspaces.windows().into_keys());
         SegmentOutput {
             storage,
             level,
-            plans: Arc::new(plans),
+            plans,
             large,
-            built,
+            bucket: Time::START,
+            built: UnpublishedSegments::new(storage),
             current: None,
             space: Space::DEFAULT,
             shared_bytes: None,
@@ -89,6 +91,11 @@ impl<'a> SegmentOutput<'a> {
             passed_bytes: 0,
             uncounted: 0,
         }
+    }
+
+    /// The same for rows of a time bucket, which ends then.
+    pub fn in_bucket(self, end: Time) -> Self {
+        SegmentOutput { bucket: end, ..self }
     }
 
     /// Adds the next entry.
@@ -110,8 +117,7 @@ impl<'a> SegmentOutput<'a> {
 
     /// Before the first entry of another keyspace: ends the segment, unless both keyspaces are small.
     fn enter_keyspace(&mut self, next: Space) -> Result<()> {
-        let is_border =
-            self.large.contains(&next) || self.large.contains(&self.space) || self.has_become_large();
+        let is_border = self.large.range(self.space..=next).next().is_some() || self.has_become_large();
         self.space = next;
         if is_border && self.current.as_ref().is_some_and(|builder| !builder.is_empty()) {
             self.end_segment(Some(next.first_key().to_vec()))?;
@@ -128,9 +134,12 @@ impl<'a> SegmentOutput<'a> {
     }
 
     /// Completes the last segment, with all remaining range tombstones.
-    pub fn finish(mut self) -> Result<()> {
+    pub fn finish(mut self) -> Result<UnpublishedSegments<'a>> {
         self.pass_ranges(None)?;
-        if self.current.is_some() || !self.ranges.is_empty() { self.end_segment(None) } else { Ok(()) }
+        if self.current.is_some() || !self.ranges.is_empty() {
+            self.end_segment(None)?;
+        }
+        Ok(self.built)
     }
 
     /// The builder of the current segment. `key` is the first one in a new segment.
@@ -179,7 +188,8 @@ impl<'a> SegmentOutput<'a> {
         let rest = behind.map(|behind| self.ranges.split_off(&behind)).unwrap_or_default();
         builder.set_ranges(std::mem::replace(&mut self.ranges, rest))?;
         (self.shared_bytes, self.passed, self.passed_bytes, self.uncounted) = (None, 0, 0, 0); // The rest counts at the end.
-        self.built.push(builder.finish()?);
+        builder.set_bucket(self.bucket);
+        self.built.segments.push(builder.finish()?);
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use super::Storage;
 use crate::engine::filters::plans::FilterPlans;
 use crate::error::Result;
 use crate::id::{FileId, FileKind};
-use crate::key::{EntryKind, Seq, Space};
+use crate::key::{EntryKind, Seq, Space, Time};
 use crate::live::LiveSegment;
 use crate::manifest::{Place, SegmentMeta};
 use crate::ranges::RangeTombstones;
@@ -117,6 +117,11 @@ impl<'a> SegmentBuilder<'a> {
         let (members, ranges) = (storage.members(first), RangeTombstones::default());
         let plans = plans.filter(|plans| plans.are_on()).cloned();
         Ok(SegmentBuilder { storage, unfinished, level, first, plans, writer, members, ranges })
+    }
+
+    /// Sets when the time bucket of its rows ends.
+    pub fn set_bucket(&mut self, end: Time) {
+        self.writer.set_bucket(end);
     }
 
     /// Counts range tombstones that begin before the next entry. Others count as after the last entry.

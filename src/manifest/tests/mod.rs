@@ -39,6 +39,7 @@ fn segment(id: u64) -> SegmentMeta {
             max_seq: 2 * id,
             raw_bytes: 9000,
             expiries: Expiries { count: id % 2, quartiles: [1, 2, 2, 3, 4].map(|n| n * (id % 2)) },
+            bucket: Time::of_millis(id % 5),
         },
     };
     SegmentMeta { place: Place::Level((id % 7) as u8), summary }

@@ -229,6 +229,7 @@ impl<'a> Dump<'a> {
         self.varints(["entries", "tombstones", "longest streak", "ranges"]);
         self.varints(["smallest seq", "largest seq", "raw bytes"]);
         self.varints(["expiring", "first expiry", "quarter", "half", "three quarters", "last expiry"]);
+        self.varints(["bucket end"]);
     }
 
     fn footer(&mut self) {

@@ -4,6 +4,7 @@ mod basics;
 mod clock;
 mod compaction;
 mod random;
+mod windows;
 
 use crate::support::{TestClock, fast_dir, tiny};
 use sidebloom::{Db, Expiry, Options};
@@ -20,8 +21,12 @@ struct Timed {
 
 impl Timed {
     fn new() -> Self {
+        Timed::with(|options| options)
+    }
+
+    fn with(set: impl Fn(Options) -> Options) -> Self {
         let (dir, clock) = (fast_dir(), Arc::new(TestClock::new()));
-        let db = options(&clock).open(dir.path().join("store")).unwrap();
+        let db = set(options(&clock)).open(dir.path().join("store")).unwrap();
         Timed { dir, clock, db }
     }
 

@@ -35,6 +35,21 @@ fn rows_expire_as_put_load_seen_and_keyspaces_say() {
 }
 
 #[test]
+fn a_keyspace_may_be_a_window() {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&["keyspaces", "create", "recent", "--window", "2s"]);
+    assert_eq!(sandbox.run_with(&["seen", "--keyspace", "recent"], b"a\nb\na\n").text(), "a\nb\n");
+    sleep(LATER);
+    assert_eq!(sandbox.run_with(&["seen", "--keyspace", "recent"], b"a\n").text(), "a\n", "new again");
+    assert_eq!(sandbox.ok(&["keyspaces"]), "recent\ta window of 2s\n");
+    sandbox.ok(&["keyspaces", "set", "recent", "--expire-after", "1d"]);
+    assert_eq!(sandbox.ok(&["keyspaces"]), "recent\trows expire after 86400s\n");
+    sandbox.ok(&["verify"]);
+    assert_eq!(sandbox.run(&["keyspaces", "create", "a", "--window=999ms"]).code, 2);
+    assert_eq!(sandbox.run(&["keyspaces", "create", "a", "--window=1d", "--expire-after=1d"]).code, 2);
+}
+
+#[test]
 fn times_that_are_none_are_refused_by_name() {
     let sandbox = Sandbox::new();
     for time in ["0s", "-1s", "30 d", "30D", "1w", "P30D", "1.5h", "soon", "d"] {

@@ -13,6 +13,11 @@ const IDLE_SEGMENTS_MAX: u64 = 4;
 /// A segment smaller than this share of a full one is merged with others, even if it could move.
 const TINY_SHARE: u64 = 16;
 
+/// Whether a segment has keys of the keyspace, and is not kept in a time bucket.
+fn is_merged_of(segment: &LiveSegment, space: Space) -> bool {
+    !segment.meta.is_in_bucket() && reaches_into(segment, space)
+}
+
 /// How urgent it is to merge what level 0 has of the keyspaces, most urgent first; from 1 on, it is due.
 fn by_score(live: &LiveSet, options: &Options) -> Vec<(f64, Level0Keyspace)> {
     let score = |of: &Level0Keyspace| {
@@ -20,7 +25,8 @@ fn by_score(live: &LiveSet, options: &Options) -> Vec<(f64, Level0Keyspace)> {
         let of_level1 = of.file_bytes as f64 / (level1_bytes(live, of.space) as f64 + 1.0);
         triggers.min(of_level1).max(triggers / LEVEL0_TRIGGERS_MAX)
     };
-    let mut scores: Vec<_> = live.level0_keyspaces().iter().map(|of| (score(of), *of)).collect();
+    let merges = live.level0_keyspaces().iter().filter(|of| of.segments > 0);
+    let mut scores: Vec<_> = merges.map(|of| (score(of), *of)).collect();
     scores.sort_by(|a, b| b.0.total_cmp(&a.0));
     scores
 }
@@ -63,7 +69,7 @@ pub(super) fn pick_in(
     options: &Options,
     running: &[Reservation],
 ) -> Option<Compaction> {
-    let of_it = || live.levels()[0].segments().iter().filter(move |s| reaches_into(s, space));
+    let of_it = || live.levels()[0].segments().iter().filter(move |s| is_merged_of(s, space));
     // A merge within level 0 must not keep older segments from leaving it.
     let merges = |s: &LiveSegment| running.iter().any(|other| other.writes(0) && other.takes(s.meta.id));
     let oldest_merging = of_it().rev().find(|s| merges(s)).map(|s| s.meta.max_seq);
@@ -71,9 +77,9 @@ pub(super) fn pick_in(
     // As many as make level 0 due.
     let moves_max = of_it().count().saturating_sub(options.level0_trigger.saturating_sub(1)).max(1);
     let may_move =
-        |s: &LiveSegment| reaches_into(s, space) && s.meta.file_bytes >= options.segment_bytes / TINY_SHARE;
+        |s: &LiveSegment| is_merged_of(s, space) && s.meta.file_bytes >= options.segment_bytes / TINY_SHARE;
     pick_alone(live, may_move, moves_max, running)
-        .or_else(|| Compaction::of_level0(live, |s| reaches_into(s, space) && is_older(s), running))
+        .or_else(|| Compaction::of_level0(live, |s| is_merged_of(s, space) && is_older(s), running))
 }
 
 /// The oldest `wanted` level-0 segments, at most `moves_max`, that overlap no other one of levels 0 and 1, as
@@ -124,7 +130,7 @@ pub(super) fn pick_level0_when_idle(
     if options.level0_trigger == usize::MAX {
         return None;
     }
-    let is_large = |s: &LiveSegment| s.meta.file_bytes >= options.segment_bytes / 4;
+    let is_large = |s: &LiveSegment| !s.meta.is_in_bucket() && s.meta.file_bytes >= options.segment_bytes / 4;
     if let Some(alone) = pick_alone(live, is_large, usize::MAX, running) {
         return Some(alone);
     }
@@ -146,7 +152,7 @@ fn small_together(live: &LiveSet, space: Space, bytes_max: u64) -> Vec<LiveSegme
     let (mut newest, mut others): (Vec<LiveSegment>, Vec<&LiveSegment>) = Default::default();
     let (mut newer_bytes, mut together) = (0u64, 0);
     for segment in live.levels()[0].segments().iter() {
-        if !reaches_into(segment, space) {
+        if !is_merged_of(segment, space) {
             others.push(segment);
             continue;
         }

@@ -21,16 +21,20 @@
 //!    whose rows have all expired, unless they hide older rows. One that hides nothing is rewritten once
 //!    about a third of it has expired. A segment with a long streak of tombstones (of keys or ranges) is
 //!    merged down until they hide nothing, since a walk has to pass the tombstones or what they hide.
-//! 7. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its
+//! 7. Segments of windowed keyspaces stay in level 0, each in its time bucket, until they are dropped. Where
+//!    they become too many, neighbours in a bucket are merged (`buckets.rs`).
+//! 8. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its
 //!    outputs may span gaps between its inputs, which the live set does not show. Others that need either
 //!    wait.
-//! 8. When a segment only moves, others move in the same manifest edit, while the level exceeds its target.
+//! 9. When a segment only moves, others move in the same manifest edit, while the level exceeds its target.
 //!
 //! Nothing here scans every segment of a store: levels are sorted, and results for a part of a level are kept
 //! until that part changes (see `costs.rs`).
 
+mod buckets;
 mod level0;
 
+pub(crate) use buckets::pick_buckets;
 pub(crate) use level0::{level0_is_due, pick_due, pick_level0};
 
 use self::level0::{pick_in, pick_level0_when_idle};
@@ -87,6 +91,9 @@ pub(crate) fn pick(
     if let Some(dropped) = Compaction::drop_expired(live, now, running) {
         return Some(dropped);
     }
+    if let Some(merged) = pick_buckets(live, options, running) {
+        return Some(merged);
+    }
     let mut scores: Vec<(f64, usize)> =
         (0..LEVELS - 1).map(|level| (score(live, level, options), level)).collect();
     scores.retain(|(score, _)| *score >= 1.0);
@@ -139,7 +146,8 @@ fn pick_sorted(
 /// Merges a segment with a long streak of tombstones into the next level, or rewrites it without them in the
 /// deepest.
 fn pick_tombstones(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
-    let is_dense = |s: &&LiveSegment| s.meta.longest_streak >= TOMBSTONE_STREAK as u64;
+    let is_dense =
+        |s: &&LiveSegment| s.meta.longest_streak >= TOMBSTONE_STREAK as u64 && !s.meta.is_in_bucket();
     live.levels().iter().enumerate().find_map(|(number, level)| {
         let pieces = level.segments().pieces().iter();
         let may_have = pieces.filter(|piece| piece.longest_streak() >= TOMBSTONE_STREAK as u64);

@@ -1,0 +1,65 @@
+//! Which segments of windowed keyspaces to merge: neighbours in one time bucket, once a keyspace has more
+//! segments than two for each bucket.
+
+use crate::engine::compact::compaction::{Compaction, LEVEL0_GROUP_MAX};
+use crate::engine::compact::reservation::{Reservation, is_taken};
+use crate::key::Space;
+use crate::live::{BUCKET_RUNS_MAX, LiveSegment, LiveSet, reaches_into};
+use crate::options::Options;
+
+/// The merge that costs the fewest bytes for each segment less, in a keyspace that has too many. So many
+/// small segments are merged at once, and a large one only with others that are large. If no two neighbours
+/// share a bucket, as where rows have other lives than the window, the merged ones go to the later bucket.
+pub(crate) fn pick_buckets(live: &LiveSet, options: &Options, running: &[Reservation]) -> Option<Compaction> {
+    if options.level0_trigger == usize::MAX {
+        return None;
+    }
+    let mut too_deep = live.level0_keyspaces().iter().filter(|of| of.in_buckets > BUCKET_RUNS_MAX);
+    too_deep.find_map(|of| {
+        let parts = |cuts: fn(&LiveSegment, &LiveSegment) -> bool| parts(live, of.space, running, cuts);
+        let cheapest = |parts: Vec<Vec<LiveSegment>>| {
+            let costs = parts.iter().filter_map(|part| cheapest_in(part));
+            costs.min_by(|(a, _), (b, _)| a.total_cmp(b)).map(|(_, merged)| merged)
+        };
+        let within = cheapest(parts(|a, b| a.meta.bucket != b.meta.bucket));
+        Compaction::within_level0(&within.or_else(|| cheapest(parts(|_, _| false)))?, running)
+    })
+}
+
+/// The segments of a keyspace that are in buckets, cut between some neighbours, and wherever another segment
+/// or one that is being merged is between them.
+fn parts(
+    live: &LiveSet,
+    space: Space,
+    running: &[Reservation],
+    cuts: impl Fn(&LiveSegment, &LiveSegment) -> bool,
+) -> Vec<Vec<LiveSegment>> {
+    let mut parts: Vec<Vec<LiveSegment>> = Vec::new();
+    let mut before: Option<&LiveSegment> = None;
+    for segment in live.levels()[0].segments().iter().filter(|s| reaches_into(s, space)) {
+        let is_free = segment.meta.is_in_bucket() && !is_taken(running, segment);
+        match (before, parts.last_mut()) {
+            (Some(before), Some(part)) if is_free && !cuts(before, segment) => part.push(segment.clone()),
+            _ if is_free => parts.push(vec![segment.clone()]),
+            _ => {}
+        }
+        before = is_free.then_some(segment);
+    }
+    parts
+}
+
+/// The neighbours whose merge costs the fewest bytes for each segment less, with that cost.
+fn cheapest_in(part: &[LiveSegment]) -> Option<(f64, Vec<LiveSegment>)> {
+    let mut best: Option<(f64, &[LiveSegment])> = None;
+    for first in 0..part.len() {
+        let mut bytes = 0u64;
+        for (n, segment) in part.iter().skip(first).take(LEVEL0_GROUP_MAX).enumerate() {
+            bytes = bytes.saturating_add(segment.meta.file_bytes);
+            let cost = bytes as f64 / n as f64;
+            if n > 0 && best.is_none_or(|(least, _)| cost < least) {
+                best = part.get(first..=first + n).map(|merged| (cost, merged));
+            }
+        }
+    }
+    best.map(|(cost, merged)| (cost, merged.to_vec()))
+}
