@@ -117,7 +117,9 @@ impl<'a> SegmentOutput<'a> {
 
     /// Before the first entry of another keyspace: ends the segment, unless both keyspaces are small.
     fn enter_keyspace(&mut self, next: Space) -> Result<()> {
-        let is_border = self.large.range(self.space..=next).next().is_some() || self.has_become_large();
+        // A key that only a newer version stores counts as one of the default keyspace.
+        let between = self.space.min(next)..=self.space.max(next);
+        let is_border = self.large.range(between).next().is_some() || self.has_become_large();
         self.space = next;
         if is_border && self.current.as_ref().is_some_and(|builder| !builder.is_empty()) {
             self.end_segment(Some(next.first_key().to_vec()))?;
