@@ -137,7 +137,7 @@ impl Player<'_> {
         self.check_all();
     }
 
-    pub fn get(&mut self, key: &Blob) {
+    fn get(&mut self, key: &Blob) {
         let found = self.ok("get", self.rows().get(key));
         self.same_value("get", key, found.as_deref(), &self.model);
         self.answer(found.as_deref());
