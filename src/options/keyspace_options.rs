@@ -87,12 +87,12 @@ impl KeyspaceOptions {
     }
 
     /// What was written within a window of time, of at least a second. Rows live so long, instead of
-    /// [`expire_after`](Self::expire_after), and segments are kept apart by time: those of a twelfth of the
-    /// window are merged with one another only, and removed unread once their rows have expired.
+    /// [`expire_after`](Self::expire_after), and segments are kept apart by time: those of different twelfths
+    /// of the window are not merged, and each is removed unread once its rows have expired.
     ///
-    /// A lookup asks up to 24 filters, and a walk merges as many segments. A put may give its row another
-    /// life; the segment that it is in then stays until the row expires. A compaction on demand leaves these
-    /// segments alone.
+    /// A lookup asks about 24 filters, and a walk merges as many segments. A put may give its row another
+    /// life; its segment stays until then, and may be merged with later ones. A compaction on demand leaves
+    /// these segments alone.
     pub fn window(mut self, window: Duration) -> Self {
         (self.window, self.expire_after) = (Some(window), None);
         self

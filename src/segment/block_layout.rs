@@ -29,8 +29,8 @@ pub struct BlockHeader {
     pub value_width: u8,
     /// Bytes of each sequence number, as the difference to the smallest; 0 if all are equal.
     pub seq_width: u8,
-    /// 0 if all entries are puts that do not expire. See [`tombstones`](Self::tombstones) and
-    /// [`expiry_width`](Self::expiry_width).
+    /// 0 if all entries are puts that do not expire. See
+    /// [`has_tombstones`](Self::has_tombstones) and [`expiry_width`](Self::expiry_width).
     pub kinds: u8,
     /// The smallest sequence number.
     pub min_seq: u64,
