@@ -33,16 +33,27 @@ pub fn wal(file: &mut [u8]) -> Option<()> {
     put_u32(file, 36, crc)?;
     let tag = crc32(&[&store.to_le_bytes(), &id.to_le_bytes()]) | 0x0303_0303;
     let mut at = 40;
-    while let Some(len) = u32_at(file, at + 4) {
-        let end = at + 37 + len as usize;
-        let payload_crc = file.get(at + 36..end).map_or(0, |payload| crc32(&[payload]));
+    while let Some((len, head)) = payload_len_and_head(file.get(at..)?) {
+        let (start, end) = (at + head, (at + head).checked_add(len)?.checked_add(1)?);
+        let payload_crc = file.get(start..end).map_or(0, |payload| crc32(&[payload]));
         put_u32(file, at, tag)?;
-        put_u32(file, at + 28, payload_crc)?;
-        let head_crc = crc32(&[file.get(at..at + 32)?]);
-        put_u32(file, at + 32, head_crc)?;
+        put_u32(file, at + 8, payload_crc)?;
+        let head_crc = crc32(&[file.get(at + 12..start)?]) ^ tag;
+        put_u32(file, at + 4, head_crc)?;
         at = end;
     }
     Some(())
+}
+
+/// From the head of a record at the start of `bytes`: the payload's length, and the head's.
+fn payload_len_and_head(bytes: &[u8]) -> Option<(usize, usize)> {
+    let mut d = Decoder::new(bytes);
+    d.take(12)?;
+    let len = d.length()?;
+    for _ in 0..3 {
+        d.varint()?;
+    }
+    Some((len, d.position()))
 }
 
 /// A manifest: its header, and every edit as delimited by its length field.

@@ -1,7 +1,7 @@
 //! A batch of writes, kept in the encoding of the log, so that writing it needs no copy. See
 //! [`format`](super::format) for the bytes.
 
-use super::format::OpKind;
+use super::format::{OpKind, varint_len};
 use crate::codec::Encode;
 use crate::error::{Error, Result};
 use crate::key::{MAX_KEY_BYTES, MAX_VALUE_BYTES, NamedKeyspaces, Space};
@@ -54,7 +54,7 @@ impl Batch {
     /// Appends a put of the key that is stored as `head` and `key`.
     #[inline(always)]
     pub(crate) fn push_put(&mut self, head: &[u8], key: &[u8], value: &[u8]) {
-        self.begin(OpKind::Put, head.len(), key.len(), varint_len(value.len()) + value.len());
+        self.begin(OpKind::Put, head.len(), key.len(), varint_len(value.len() as u64) + value.len());
         self.encoded.put_varint(value.len() as u64);
         self.push_key(head, key);
         self.encoded.extend_from_slice(value);
@@ -84,7 +84,12 @@ impl Batch {
     pub(crate) fn push_range(&mut self, range: &DeletedRange) {
         let end = range.end.as_deref().unwrap_or_default();
         let head = Space::head_bytes(&range.start);
-        self.begin(OpKind::DeleteRange, head, range.start.len() - head, varint_len(end.len()) + end.len());
+        self.begin(
+            OpKind::DeleteRange,
+            head,
+            range.start.len() - head,
+            varint_len(end.len() as u64) + end.len(),
+        );
         self.encoded.put_varint(end.len() as u64);
         self.encoded.extend_from_slice(&range.start);
         self.encoded.extend_from_slice(end);
@@ -154,7 +159,7 @@ impl Batch {
     #[inline(always)]
     pub(super) fn begin(&mut self, kind: OpKind, head_bytes: usize, key_bytes: usize, value_bytes: usize) {
         let key_len = head_bytes + key_bytes;
-        let bytes = 1 + varint_len(key_len) + key_len + value_bytes;
+        let bytes = 1 + varint_len(key_len as u64) + key_len + value_bytes;
         if self.encoded.capacity() == 0 {
             self.encoded = Vec::with_capacity(bytes); // Half the instructions of a `reserve`.
         } else {
@@ -237,10 +242,6 @@ pub fn check_lengths(key: usize, value: usize) -> Result<()> {
         return Err(Error::ValueTooLarge { len: value, max: MAX_VALUE_BYTES });
     }
     Ok(())
-}
-
-pub(super) fn varint_len(v: usize) -> usize {
-    (v.max(1).ilog2() / 7 + 1) as usize
 }
 
 #[cfg(test)]

@@ -3,8 +3,8 @@
 //! A put that says how long its row lives, and not until when, has that duration in place of its expiry until
 //! the batch is written.
 
-use super::batch::{Batch, MAX_BATCH_BYTES, varint_len};
-use super::format::OpKind;
+use super::batch::{Batch, MAX_BATCH_BYTES};
+use super::format::{OpKind, varint_len};
 use crate::codec::Encode;
 use crate::error::Result;
 use crate::key::{Expiry, Moment, Space, Time};
@@ -29,7 +29,7 @@ impl Batch {
     }
 
     fn push_put_until(&mut self, head: &[u8], key: &[u8], time: Time, value: &[u8]) {
-        let rest = varint_len(value.len()) + Time::BYTES + value.len();
+        let rest = varint_len(value.len() as u64) + Time::BYTES + value.len();
         self.begin(OpKind::PutUntil, head.len(), key.len(), rest);
         self.encoded.put_varint(value.len() as u64);
         self.push_key(head, key);

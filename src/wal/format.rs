@@ -1,19 +1,19 @@
-//! The byte map of a log file, format version 3, the one that this build writes. Integers are little-endian;
+//! The byte map of a log file, format version 4, the one that this build writes. Integers are little-endian;
 //! `varint` is LEB128.
 //!
 //! ```text
 //! log    = header record*
 //!
-//! header, 40 bytes                          record, 36 bytes, the payload and 1 byte
+//! header, 40 bytes                          record
 //!  0  8  magic "SBLMWAL\n"                   0  4  tag
-//!  8  4  version                             4  4  payload length in bytes
-//! 12  8  log id                              8  4  number of operations
-//! 20  8  store id                           12  8  sequence number of the first operation
-//! 28  8  first sequence number              20  8  synced length
-//! 36  4  CRC-32 of bytes 0..36              28  4  CRC-32 of the payload and the end
-//!                                           32  4  CRC-32 of the 32 bytes before
-//!                                           36  …  payload: one batch
-//!                                            …  1  end: 0xff
+//!  8  4  version                             4  4  CRC-32 of the four varints below, xor tag
+//! 12  8  log id                              8  4  CRC-32 of the payload and the end
+//! 20  8  store id                           12  …  payload length in bytes, varint
+//! 28  8  first sequence number               …  …  number of operations, varint
+//! 36  4  CRC-32 of bytes 0..36               …  …  sequence number of the first operation, varint
+//!                                            …  …  synced length, varint
+//!                                            …  …  payload: one batch
+//!                                            …  1  end: 0x7f
 //!
 //! batch     = operation*
 //! operation = kind u8 (0 tombstone), key length varint, key
@@ -23,15 +23,16 @@
 //!           | kind u8 (4 time), moment u48
 //! ```
 //!
-//! - *version*: 3. Version 2 had no range tombstones. Every later version keeps magic, version and CRC in
-//!   place, so that an old build can name the version. A log is written only by the process that created it,
-//!   so one of an earlier version is read and never appended to.
+//! - *version*: 4. Version 3 had 17 bytes more for each record. Every later version keeps magic, version and
+//!   CRC in place, so that an old build can name the version. A log is written only by the process that
+//!   created it, so one of an earlier version is read and never appended to.
 //! - *log id*, *store id*: the log and the store of the file. A file of another log or store is refused.
 //! - *first sequence number*: of the first operation that the log holds or will hold.
 //! - *tag*: 32 bits derived from store id and log id. Bytes of other logs, which a file system may leave
 //!   after the end, do not carry it, and a search for records after damage computes few checksums at wrong
 //!   offsets. Every byte of the tag is at least two bit flips away from zero, so that the start of a record
 //!   never looks like a lost sector.
+//! - *varint*: in its shortest form.
 //! - *payload length*: at most 1 GiB, and a record ends within its file. The head has its own checksum, which
 //!   tells a record cut short by the end of the file from one with a damaged payload.
 //! - *number of operations*: exactly as many as in the payload. 0 in a *gap*, which has no payload: the
@@ -41,7 +42,8 @@
 //!   an operation's number above 2⁶³ - 1.
 //! - *synced length*: how many bytes of this file were known to be durable when the record was written; at
 //!   most the record's own offset. Damage below it cannot be due to a power cut.
-//! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was.
+//! - *end*: not zero, so that the part of a record in its last sector looks lost only if it was. It ends a
+//!   varint, so that no flipped bit lets the head of a whole record seem cut short.
 //! - *operation*: key and value are adjacent, so that an entry can keep both as one slice of the batch. A
 //!   range tombstone deletes the keys from its start up to, but not including, its end, or up to the last key
 //!   if the end is empty. *Expiry* and *moment* are milliseconds since 1970. A *time* is what the store's
@@ -65,16 +67,19 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 
 pub(super) const HEADER_BYTES: usize = 40;
-pub(super) const RECORD_HEAD_BYTES: usize = 36;
-/// Size of a record without its payload: head and end.
-pub(super) const RECORD_FRAME_BYTES: usize = RECORD_HEAD_BYTES + 1;
+/// The part of a record's head before its varints: tag and checksums.
+const FIXED_HEAD_BYTES: usize = 12;
+/// No record is shorter: one byte for each varint, and the end.
+pub(super) const RECORD_BYTES_MIN: usize = FIXED_HEAD_BYTES + 4 + 1;
+/// No head is longer.
+pub(super) const RECORD_HEAD_BYTES_MAX: usize = FIXED_HEAD_BYTES + 5 + 5 + 10 + 10;
 const MAGIC: &[u8; 8] = b"SBLMWAL\n";
 /// The versions that this build reads.
-pub const READS: RangeInclusive<u32> = 3..=3;
+pub const READS: RangeInclusive<u32> = 4..=4;
 /// The version that it writes: the last one it reads.
 pub const WRITES: u32 = *READS.end();
-const END: u8 = 0xff;
-const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4 && RECORD_HEAD_BYTES == 5 * 4 + 2 * 8);
+const END: u8 = 0x7f;
+const _: () = assert!(HEADER_BYTES == MAGIC.len() + 4 + 3 * 8 + 4);
 
 /// The header of a log file.
 #[derive(Debug, PartialEq, Eq)]
@@ -144,35 +149,39 @@ impl RecordHead {
     /// Decodes the head at the start of `bytes`. `None` when it is cut short or damaged.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         let mut d = Decoder::new(bytes);
+        let (tag, crc, payload_crc) = (d.u32()?, d.u32()?, d.u32()?);
         let head = RecordHead {
-            tag: d.u32()?,
-            payload_len: d.u32()?,
-            count: d.u32()?,
-            first_seq: d.u64()?,
-            synced: d.u64()?,
-            payload_crc: d.u32()?,
+            tag,
+            payload_len: d.varint()?.try_into().ok()?,
+            count: d.varint()?.try_into().ok()?,
+            first_seq: d.varint()?,
+            synced: d.varint()?,
+            payload_crc,
         };
-        let covered = bytes.get(..d.position())?;
-        (d.u32()? == crc32(&[covered])).then_some(head)
+        let numbers = bytes.get(FIXED_HEAD_BYTES..d.position())?;
+        (d.position() == head.len() && head_crc(tag, numbers) == crc).then_some(head)
     }
 
-    /// The bytes on disk.
-    fn encode(&self) -> [u8; RECORD_HEAD_BYTES] {
-        let mut bytes = [0; RECORD_HEAD_BYTES];
-        let (covered, crc) = bytes.split_at_mut(RECORD_HEAD_BYTES - 4);
-        covered[0..4].copy_from_slice(&self.tag.to_le_bytes());
-        covered[4..8].copy_from_slice(&self.payload_len.to_le_bytes());
-        covered[8..12].copy_from_slice(&self.count.to_le_bytes());
-        covered[12..20].copy_from_slice(&self.first_seq.to_le_bytes());
-        covered[20..28].copy_from_slice(&self.synced.to_le_bytes());
-        covered[28..32].copy_from_slice(&self.payload_crc.to_le_bytes());
-        crc.copy_from_slice(&crc32(&[covered]).to_le_bytes());
-        bytes
+    /// Where the head at the start of `bytes` seems to end, whether or not it is damaged. `None` if not within
+    /// `bytes`.
+    pub fn end_in(bytes: &[u8]) -> Option<usize> {
+        let mut d = Decoder::new(bytes);
+        d.take(FIXED_HEAD_BYTES)?;
+        for _ in 0..4 {
+            d.varint()?;
+        }
+        Some(d.position())
+    }
+
+    /// Length of the head, in bytes.
+    pub fn len(&self) -> usize {
+        let lengths = varint_len(self.payload_len.into()) + varint_len(self.count.into());
+        FIXED_HEAD_BYTES + lengths + varint_len(self.first_seq) + varint_len(self.synced)
     }
 
     /// Length of the whole record, in bytes.
     pub fn record_len(&self) -> u64 {
-        RECORD_FRAME_BYTES as u64 + u64::from(self.payload_len)
+        self.len() as u64 + u64::from(self.payload_len) + 1
     }
 
     /// The sequence number after the record's last operation; `None` if no file may hold it.
@@ -196,15 +205,63 @@ pub(super) fn encode_record(
     check_next_seq(first_seq.saturating_add(count.into()))?;
     let payload_len = u32::try_from(payload.len())
         .map_err(|_| Error::BatchTooLarge { len: payload.len(), max: u32::MAX as usize })?;
+    let mut head = [0; RECORD_HEAD_BYTES_MAX];
+    let len = put_varint(&mut head, FIXED_HEAD_BYTES, payload_len.into());
+    let len = put_varint(&mut head, len, count.into());
+    let len = put_varint(&mut head, len, first_seq);
+    let len = put_varint(&mut head, len, synced);
+    head[..4].copy_from_slice(&tag.to_le_bytes());
+    let crc = head_crc(tag, &head[FIXED_HEAD_BYTES..len]);
+    head[4..8].copy_from_slice(&crc.to_le_bytes());
     let start = buf.len();
-    buf.reserve(RECORD_FRAME_BYTES + payload.len());
-    buf.extend_from_slice(&[0; RECORD_HEAD_BYTES]);
+    buf.reserve(RECORD_HEAD_BYTES_MAX + payload.len() + 1);
+    buf.extend_from_slice(&head[..len]);
     buf.extend_from_slice(payload);
     buf.push(END);
-    let (head, covered) = buf[start..].split_at_mut(RECORD_HEAD_BYTES);
-    let payload_crc = crc32(&[covered]);
-    head.copy_from_slice(&RecordHead { tag, payload_len, count, first_seq, synced, payload_crc }.encode());
+    let (head, covered) = buf[start..].split_at_mut(len);
+    head[8..FIXED_HEAD_BYTES].copy_from_slice(&crc32(&[covered]).to_le_bytes());
     Ok(())
+}
+
+/// The checksum of a record's head.
+#[inline]
+fn head_crc(tag: u32, numbers: &[u8]) -> u32 {
+    crc32(&[numbers]) ^ tag
+}
+
+/// Writes a varint, and returns where it ends. The lengths that most have take no loop.
+#[inline(always)]
+fn put_varint(bytes: &mut [u8; RECORD_HEAD_BYTES_MAX], at: usize, number: u64) -> usize {
+    if number < 0x80 {
+        bytes[at] = number as u8;
+        at + 1
+    } else if number < 1 << 28 {
+        let len = varint_len(number);
+        let (low, high) =
+            (number & 0x7f | (number & 0x3f80) << 1, number & 0x1f_c000 | (number & 0xfe0_0000) << 1);
+        let more = 0x80_8080 & (1 << (8 * (len - 1))) - 1;
+        bytes[at..at + 4].copy_from_slice(&((low | high << 2) as u32 | more).to_le_bytes());
+        at + len
+    } else {
+        put_long_varint(bytes, at, number)
+    }
+}
+
+#[cold]
+fn put_long_varint(bytes: &mut [u8; RECORD_HEAD_BYTES_MAX], mut at: usize, mut number: u64) -> usize {
+    while number >= 0x80 {
+        bytes[at] = number as u8 | 0x80;
+        at += 1;
+        number >>= 7;
+    }
+    bytes[at] = number as u8;
+    at + 1
+}
+
+/// The length of a number's varint, in bytes.
+#[inline]
+pub(super) fn varint_len(v: u64) -> usize {
+    (v.max(1).ilog2() / 7 + 1) as usize
 }
 
 /// What an operation does. The codes are those of the log.

@@ -14,7 +14,9 @@
 //! [`format`](super::format) lists what remains ambiguous.
 
 use super::batch::MAX_BATCH_BYTES;
-use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed, later_kind};
+use super::format::{
+    HEADER_BYTES, LogHeader, RECORD_BYTES_MIN, RECORD_HEAD_BYTES_MAX, RecordHead, is_well_formed, later_kind,
+};
 use crate::error::{Error, Result};
 use crate::fs::{Fs, HOLE_BYTES, Pieces, ReadFile, SECTOR_BYTES};
 use crate::id::FileId;
@@ -248,7 +250,7 @@ impl LogReader {
     pub fn payload(&mut self, at: u64, head: &RecordHead) -> Result<&[u8]> {
         let record = self.view(at, head.record_len() as usize)?;
         Ok(record
-            .get(RECORD_HEAD_BYTES..)
+            .get(head.len()..)
             .and_then(|rest| rest.get(..head.payload_len as usize))
             .unwrap_or_default())
     }
@@ -256,7 +258,7 @@ impl LogReader {
     /// The head of a record of this log at `at`; the record may extend beyond the end of the file.
     fn head(&mut self, at: u64) -> Result<Option<RecordHead>> {
         let tag = self.tag;
-        Ok(RecordHead::decode(self.view(at, RECORD_HEAD_BYTES)?).filter(|head| head.tag == tag))
+        Ok(RecordHead::decode(self.view(at, RECORD_HEAD_BYTES_MAX)?).filter(|head| head.tag == tag))
     }
 
     /// The record of this log at `at`, if it is valid and has a sequence number of at least `least`, with the
@@ -271,7 +273,7 @@ impl LogReader {
         let Some((head, after)) = head.and_then(|head| Some((head, head.next_seq()?))) else {
             return Ok(None);
         };
-        let (from, to) = (at + RECORD_HEAD_BYTES as u64, at + head.record_len());
+        let (from, to) = (at + head.len() as u64, at + head.record_len());
         if self.pieces.crc(from, to)? != head.payload_crc {
             return Ok(None);
         }
@@ -316,10 +318,10 @@ impl LogReader {
     /// The first valid record at or after `at`, at any offset. A hole in the file ends the search.
     pub fn find_record(&mut self, mut at: u64, least: Seq) -> Result<Option<(u64, RecordHead, Seq)>> {
         let tag = self.tag.to_le_bytes();
-        while at + RECORD_HEAD_BYTES as u64 <= self.len {
+        while at + RECORD_BYTES_MIN as u64 <= self.len {
             let Some(behind) = self.behind_zeros(at)? else { return Ok(None) };
             at = behind;
-            let view = self.view(at, RECORD_HEAD_BYTES)?;
+            let view = self.view(at, RECORD_BYTES_MIN)?;
             let Some(skip) = view.windows(tag.len()).position(|bytes| bytes == tag) else {
                 at += (view.len() + 1).saturating_sub(tag.len()).max(1) as u64;
                 continue;
@@ -356,7 +358,10 @@ impl LogReader {
         let end = match head {
             Some(head) => offset + head.record_len(),
             None if offset == 0 => HEADER_BYTES as u64,
-            None => offset + RECORD_HEAD_BYTES as u64,
+            None => match RecordHead::end_in(self.view(offset, RECORD_HEAD_BYTES_MAX)?) {
+                Some(bytes) => offset + bytes as u64,
+                None => offset + RECORD_HEAD_BYTES_MAX as u64,
+            },
         };
         if end > self.len {
             return Ok(true);

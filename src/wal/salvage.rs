@@ -1,7 +1,9 @@
 //! Reads what is readable of a damaged log, before and after the damage. For repair only: opening a store
 //! uses nothing after damage.
 
-use super::format::{HEADER_BYTES, LogHeader, RECORD_HEAD_BYTES, RecordHead, is_well_formed, later_kind};
+use super::format::{
+    HEADER_BYTES, LogHeader, RECORD_BYTES_MIN, RECORD_HEAD_BYTES_MAX, RecordHead, is_well_formed, later_kind,
+};
 use super::reader::{BatchSink, ExpectedLog, LogReader};
 use crate::error::{Error, Result};
 use crate::fs::Fs;
@@ -71,10 +73,10 @@ pub fn find_start(fs: &dyn Fs, path: &Path, id: FileId, store_id: u64) -> Result
 pub fn find_tag(fs: &dyn Fs, path: &Path) -> Result<Option<u32>> {
     let mut log = LogReader::open_around_errors(fs, path, 0)?;
     let mut at = 0;
-    while at + RECORD_HEAD_BYTES as u64 <= log.len {
+    while at + RECORD_BYTES_MIN as u64 <= log.len {
         let Some(behind) = log.behind_zeros(at)? else { return Ok(None) };
         at = behind;
-        let Some(head) = RecordHead::decode(log.view(at, RECORD_HEAD_BYTES)?) else {
+        let Some(head) = RecordHead::decode(log.view(at, RECORD_HEAD_BYTES_MAX)?) else {
             at += 1;
             continue;
         };

@@ -2,6 +2,7 @@
 //! their ranges. Answers may then be wrong. But nothing panics, every error has a name, and a repair gives a
 //! store that opens, takes writes and is sound.
 
+use super::formats::{RECORD_NUMBERS, record_head};
 use super::store::{Kind, Store, Victim};
 use crate::support::{Rng, SimFs};
 use sidebloom::{Db, Error};
@@ -127,7 +128,7 @@ fn edit(rng: &mut Rng, manifest: &mut Vec<u8>) -> String {
 }
 
 /// Changes a number of a record's head, or the first sequence number of the log.
-fn record(rng: &mut Rng, victim: &Victim, log: &mut [u8]) -> String {
+fn record(rng: &mut Rng, victim: &Victim, log: &mut Vec<u8>) -> String {
     let number = number(rng);
     let record = rng.pick(&victim.records).bytes.clone();
     if record.start == 0 {
@@ -135,10 +136,15 @@ fn record(rng: &mut Rng, victim: &Victim, log: &mut [u8]) -> String {
         put_crc(log, 0, 36);
         return format!("first sequence number {number}");
     }
-    let (at, width) = *rng.pick(&[(4, 4), (8, 4), (12, 8), (20, 8)]);
-    put(log, record.start + at, &number.to_le_bytes()[..width]);
-    put_crc(log, record.start, record.start + 32);
-    format!("{number} at {at} of the record at {}", record.start)
+    let (head, mut numbers) = record_head(&log[record.clone()]);
+    let which = rng.below(4) as usize;
+    numbers[which] = if which < 2 { number & u64::from(u32::MAX) } else { number };
+    let mut varints = Vec::new();
+    numbers.iter().for_each(|&number| varint(&mut varints, number));
+    let tag = u32::from_le_bytes(log[record.start..record.start + 4].try_into().unwrap());
+    put(log, record.start + 4, &(crc32fast::hash(&varints) ^ tag).to_le_bytes());
+    log.splice(record.start + RECORD_NUMBERS..record.start + head, varints);
+    format!("{number} as number {which} of the record at {}", record.start)
 }
 
 /// Changes a number of a segment's footer.

@@ -122,18 +122,28 @@ pub fn manifest(bytes: &[u8]) -> Manifest {
 
 pub fn log(bytes: &[u8]) -> Vec<Record> {
     const HEADER: usize = 40;
-    const FRAME: usize = 37;
     let mut next = u64_at(bytes, 28);
     let mut records = vec![Record { bytes: 0..HEADER, first_seq: next, count: 0, synced: 0 }];
     while records[records.len() - 1].bytes.end < bytes.len() {
         let at = records[records.len() - 1].bytes.end;
-        let (count, first_seq) = (u32_at(bytes, at + 8) as u64, u64_at(bytes, at + 12));
-        let end = at + FRAME + u32_at(bytes, at + 4);
-        records.push(Record { bytes: at..end, first_seq, count, synced: u64_at(bytes, at + 20) as usize });
+        let (head, [len, count, first_seq, synced]) = record_head(&bytes[at..]);
+        let end = at + head + len as usize + 1;
+        records.push(Record { bytes: at..end, first_seq, count, synced: synced as usize });
         assert!(first_seq == next || count == 0, "a log without order");
         next = first_seq + count;
     }
     records
+}
+
+/// Where the varints of a record's head begin, after the tag and the checksums of head and payload.
+pub const RECORD_NUMBERS: usize = 12;
+
+/// The length of the head of the record at the start of `bytes`, and its numbers: payload length, operations,
+/// sequence number of the first one, synced length.
+pub fn record_head(bytes: &[u8]) -> (usize, [u64; 4]) {
+    let mut fields = Fields(&bytes[RECORD_NUMBERS..]);
+    let numbers = std::array::from_fn(|_| fields.varint());
+    (bytes.len() - fields.0.len(), numbers)
 }
 
 /// The blocks of a segment, and its footer's fields.

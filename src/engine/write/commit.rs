@@ -58,13 +58,14 @@ impl Writer {
         self.shared.check_writable()?;
         self.resume(log)?;
         let (mut count, mut bytes, mut has_conditions, mut deletes_ranges) = (0, 0, false, false);
-        let mut has_heads = false;
+        let (mut has_heads, mut syncs) = (false, false);
         for batch in group.iter() {
             count += Seq::from(batch.count);
             bytes += batch.payload.len();
             has_conditions |= batch.condition.is_some();
             deletes_ranges |= batch.deletes_ranges;
             has_heads |= batch.has_heads;
+            syncs |= batch.sync;
         }
         check_next_seq(log.next_seq.saturating_add(count))?;
         if has_conditions || has_heads || self.keeps_recent() || log.recent.is_kept() {
@@ -91,7 +92,7 @@ impl Writer {
         let before = log.writer.len();
         let appended = log.writer.append_group(records);
         appended.map_err(|e| self.fail_log(log, e))?;
-        if group.iter().any(|batch| batch.sync) {
+        if syncs {
             self.sync_log(log)?;
         }
         self.shared.storage.metrics.log_bytes.fetch_add(log.writer.len() - before, Relaxed);
@@ -183,10 +184,13 @@ impl Writer {
     /// 3. Once that memtable is flushed, the manifest's floor is at the new log, and writes resume. A crash
     ///    before that leaves the old log, perhaps with the failed group, and an empty new one. After that,
     ///    the old log no longer matters.
+    #[inline]
     pub fn resume(&self, log: &mut ActiveLog) -> Result<()> {
-        if log.health == LogHealth::Sound {
-            return Ok(());
-        }
+        if log.health == LogHealth::Sound { Ok(()) } else { self.replace_failed_log(log) }
+    }
+
+    #[cold]
+    fn replace_failed_log(&self, log: &mut ActiveLog) -> Result<()> {
         if log.health == LogHealth::Failed {
             self.rotate(log)?;
         }
@@ -203,9 +207,14 @@ impl Writer {
     #[inline]
     pub fn note_tombstones(&self, covers_segment: bool, tombstones: Range<usize>) {
         if covers_segment || tombstones.start < TOMBSTONE_STREAK && tombstones.end >= TOMBSTONE_STREAK {
-            self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
-            self.shared.wake_workers();
+            self.plan_tombstone_flush();
         }
+    }
+
+    #[cold]
+    fn plan_tombstone_flush(&self) {
+        self.shared.control.lock().flushes.tombstones = TombstoneFlush::Due(Instant::now());
+        self.shared.wake_workers();
     }
 
     /// Makes all acknowledged writes durable.

@@ -6,7 +6,7 @@ mod newer;
 mod refused;
 mod tail;
 
-use super::format::{HEADER_BYTES, LogHeader, RECORD_FRAME_BYTES, RecordHead, encode_record};
+use super::format::{HEADER_BYTES, LogHeader, RecordHead, encode_record};
 use super::reader::{ReadTo, Replay};
 use super::salvage::Unreadable;
 use super::{Batch, ExpectedLog, LogEnd, LogRecord, LogWriter, ops, replay, salvage};
@@ -47,14 +47,18 @@ impl TestLog {
             let mut batch = Batch::new();
             batch.put(seq.to_be_bytes(), vec![seq as u8 | 1; size]);
             self.written.push((seq, batch.into_bytes(), 1));
-            let len = RECORD_FRAME_BYTES + self.written.last().unwrap().1.len();
-            self.bounds.push(self.bounds.last().unwrap() + len);
         }
         let group: Vec<_> = self.written[start..]
             .iter()
             .map(|(first_seq, payload, count)| LogRecord { first_seq: *first_seq, count: *count, payload })
             .collect();
         self.writer.append_group(group).unwrap();
+        let bytes = self.bytes();
+        for _ in value_sizes {
+            let at = *self.bounds.last().unwrap();
+            self.bounds.push(at + RecordHead::decode(&bytes[at..]).unwrap().record_len() as usize);
+        }
+        assert_eq!(self.bounds.last(), Some(&bytes.len()));
         self
     }
 
@@ -168,6 +172,19 @@ fn i6_every_flipped_bit_is_corruption_in_the_last_record_too() {
             let outcome = log.prefix_in(&flipped);
             assert!(is_corruption(&outcome), "byte {at}: {outcome:?}");
         }
+    }
+}
+
+/// A gap has no payload, which would end a varint that a flipped bit makes longer.
+#[test]
+fn i6_every_flipped_bit_in_a_gap_at_the_end_is_corruption() {
+    let mut log = TestLog::new();
+    log.append(&[10]).sync().writer.append_gap(FIRST + 50).unwrap();
+    let bytes = log.bytes();
+    for (at, bit) in (log.bounds[1]..bytes.len()).flat_map(|at| (0..8).map(move |bit| (at, 1 << bit))) {
+        let mut flipped = bytes.clone();
+        flipped[at] ^= bit;
+        assert!(is_corruption(&log.prefix_in(&flipped)), "byte {at}, bit {bit}");
     }
 }
 
@@ -298,7 +315,7 @@ fn a_log_of_another_number_or_store_or_version_is_refused_by_name() {
         let error = log.replay_as("log", id, store, FIRST).1.unwrap_err();
         assert!(error.to_string().contains("belongs to"), "{error}");
     }
-    for version in [1, 2, 4] {
+    for version in [1, 2, 3, 5] {
         let mut other = log.bytes();
         other[8] = version;
         let crc = crate::codec::crc32(&[&other[..36]]);

@@ -37,7 +37,7 @@ fn i6_an_operation_of_a_newer_version_is_named_by_replay_and_by_salvage() {
         }
         // Without the right checksum it is damage.
         let mut damaged = log.bytes();
-        damaged[log.bounds[1] + 36] = kind;
+        damaged[log.bounds[2] - 1 - log.written[1].1.len()] = kind;
         assert!(is_corruption(&log.prefix_in(&damaged)));
     }
 }

@@ -40,7 +40,7 @@ fn i6_a_tail_reports_damage_each_time_and_passes_what_precedes_it_once() {
     let good = log.bytes().len();
     log.append(&[10]).append(&[10]);
     let mut bytes = log.bytes();
-    bytes[good + 40] ^= 1;
+    bytes[good + 20] ^= 1;
     log.fs.write("damaged", bytes);
     let mut tail = LogTail::open(&log.fs, Path::new("damaged"), ID, STORE, None).unwrap();
     let mut passed = 0;

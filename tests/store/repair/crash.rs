@@ -238,7 +238,7 @@ fn a_repair_after_a_kill_in_a_compaction_brings_no_deleted_key_back() {
 /// A new store that lost power before its first log had a header, and then its manifest.
 #[test]
 fn a_store_with_a_log_without_a_header_alone_opens_after_a_repair() {
-    for header in [&b""[..], b"S", b"SBLMWAL\n\x03\0\0\0", &[0; 40]] {
+    for header in [&b""[..], b"S", b"SBLMWAL\n\x04\0\0\0", &[0; 40]] {
         let dir = crate::support::fast_dir();
         drop(sidebloom::Db::open(dir.path()).unwrap());
         std::fs::write(dir.path().join("000001.wal"), header).unwrap();
