@@ -39,6 +39,7 @@ mod sweep;
 mod table;
 mod task;
 mod terminal;
+mod window;
 mod worker;
 mod workload;
 mod workload_table;
@@ -66,6 +67,7 @@ enum VersusCommand {
     #[cfg(feature = "rocksdb")]
     Prefixes(prefixes::Args),
     Keyspaces(keyspaces::Args),
+    Window(window::Args),
     Sweep(sweep::Args),
     Writes(writes::Args),
     #[cfg(feature = "rocksdb")]
@@ -86,6 +88,9 @@ enum VersusCommand {
     /// Run one task in this process, for `keyspaces`
     #[command(hide = true)]
     KeyspaceWorker,
+    /// Run one task in this process, for `window`
+    #[command(hide = true)]
+    WindowWorker,
 }
 
 impl VersusCommand {
@@ -100,6 +105,7 @@ impl VersusCommand {
             #[cfg(feature = "rocksdb")]
             VersusCommand::Prefixes(args) => args.run(),
             VersusCommand::Keyspaces(args) => args.run(),
+            VersusCommand::Window(args) => args.run(),
             VersusCommand::Sweep(args) => args.run(),
             VersusCommand::Writes(args) => args.run(),
             #[cfg(feature = "rocksdb")]
@@ -111,19 +117,21 @@ impl VersusCommand {
             VersusCommand::Smoke { out } => smoke(&out),
             VersusCommand::Worker => worker::main(),
             VersusCommand::KeyspaceWorker => keyspaces::worker_main(),
+            VersusCommand::WindowWorker => window::worker_main(),
         }
     }
 }
 
 /// Each comparison with other stores, at a small size.
 #[cfg(feature = "rocksdb")]
-const SMALL: [&str; 6] = [
+const SMALL: [&str; 7] = [
     "run --quick --num 20000",
     "guard --num 50000 --reads 20000 --rounds 2",
     "policies --quick --num 100000 --reads 20000",
     "prefixes --quick",
     "writes --quick",
     "keyspaces --quick",
+    "window --quick",
 ];
 
 #[cfg(feature = "rocksdb")]

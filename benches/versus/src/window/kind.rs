@@ -1,0 +1,74 @@
+//! The compared stores.
+
+use serde::{Deserialize, Serialize};
+
+/// A store to compare.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "kebab-case")]
+pub enum StoreKind {
+    /// sidebloom's windowed keyspace.
+    #[value(name = "sidebloom")]
+    Ours,
+    /// sidebloom's rows that expire, without a window.
+    #[value(name = "sidebloom-expiring")]
+    OursExpiring,
+    /// sidebloom without expiry: it forgets nothing.
+    #[value(name = "sidebloom-forever")]
+    OursForever,
+    /// RocksDB's leveled compaction with a compaction filter, as in `DBWithTTL`.
+    #[value(name = "rocksdb-leveled")]
+    RocksLeveled,
+    /// RocksDB's universal compaction with a compaction filter.
+    #[value(name = "rocksdb-universal")]
+    RocksUniversal,
+    /// RocksDB's FIFO compaction.
+    #[value(name = "rocksdb-fifo")]
+    RocksFifo,
+    /// fjall with a compaction filter.
+    Fjall,
+    /// A Redis server.
+    Redis,
+}
+
+impl StoreKind {
+    const ALL: [StoreKind; 8] = [
+        StoreKind::Ours,
+        StoreKind::OursExpiring,
+        StoreKind::OursForever,
+        StoreKind::RocksLeveled,
+        StoreKind::RocksUniversal,
+        StoreKind::RocksFifo,
+        StoreKind::Fjall,
+        StoreKind::Redis,
+    ];
+
+    /// Those that a user chose, or all in this build, sidebloom first.
+    pub fn or_all(chosen: &[StoreKind]) -> Vec<StoreKind> {
+        let is_here = |kind: &StoreKind| cfg!(feature = "rocksdb") || !kind.is_rocks();
+        if chosen.is_empty() { Self::ALL.into_iter().filter(is_here).collect() } else { chosen.to_vec() }
+    }
+
+    /// The name in tables, which is that of its directory.
+    pub fn name(self) -> &'static str {
+        match self {
+            StoreKind::Ours => "sidebloom",
+            StoreKind::OursExpiring => "sidebloom-expiring",
+            StoreKind::OursForever => "sidebloom-forever",
+            StoreKind::RocksLeveled => "rocksdb-leveled",
+            StoreKind::RocksUniversal => "rocksdb-universal",
+            StoreKind::RocksFifo => "rocksdb-fifo",
+            StoreKind::Fjall => "fjall",
+            StoreKind::Redis => "redis",
+        }
+    }
+
+    /// Whether it is RocksDB.
+    pub fn is_rocks(self) -> bool {
+        matches!(self, StoreKind::RocksLeveled | StoreKind::RocksUniversal | StoreKind::RocksFifo)
+    }
+
+    /// Whether ids return as new once their life has ended.
+    pub fn forgets(self) -> bool {
+        self != StoreKind::OursForever
+    }
+}

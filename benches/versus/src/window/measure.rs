@@ -1,0 +1,168 @@
+//! Sends the stream through one store, in the process of its own.
+
+use super::record::{WindowFigures, WindowSettings};
+use super::store::{OpenSpec, WindowStore};
+use super::stores;
+use super::stream::{Event, StreamClock};
+use super::task::WindowTask;
+use crate::error::Result;
+use crate::kernel::{self, ResourceCounters};
+use hdrhistogram::Histogram;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{Duration, Instant};
+
+/// Positions that a thread takes at once.
+pub const CHUNK: u64 = 256;
+/// How often disk space is sampled.
+const SAMPLE: Duration = Duration::from_millis(250);
+
+/// What the threads share.
+struct Shared<'s> {
+    store: &'s dyn WindowStore,
+    settings: &'s WindowSettings,
+    clock: &'s StreamClock,
+    next: AtomicU64,
+    /// When the first window was over.
+    full: std::sync::OnceLock<Instant>,
+    has_ended: AtomicBool,
+}
+
+/// The answers to one thread.
+struct Answers {
+    inserted: u64,
+    wrongly_new: u64,
+    wrongly_seen: u64,
+    nanos: Histogram<u64>,
+}
+
+/// Samples of disk space.
+#[derive(Default)]
+struct Disk {
+    sum: u64,
+    samples: u64,
+    max: u64,
+}
+
+/// Runs the task.
+pub fn run(task: &WindowTask) -> Result<WindowFigures> {
+    let (settings, clock) = (&task.settings, Arc::new(StreamClock::default()));
+    clock.pass_to(settings.stream.millis_at(0));
+    let (dir, bench) = (task.dir.as_path(), &settings.bench);
+    let how = OpenSpec { dir, settings: bench, clock: Arc::clone(&clock), window: settings.stream.window };
+    let store = stores::open(task.store, &how, settings.threads)?;
+    let shared = Shared {
+        store: store.as_ref(),
+        settings,
+        clock: &clock,
+        next: AtomicU64::new(0),
+        full: std::sync::OnceLock::new(),
+        has_ended: AtomicBool::new(false),
+    };
+    let (before, begin) = (ResourceCounters::now(dir), Instant::now());
+    let (answers, disk) = stream_through(&shared, dir)?;
+    let stream = begin.elapsed();
+    let full = shared.full.get().map_or(Duration::ZERO, Instant::elapsed);
+    let (held, memory_bytes) = (store.held()?, kernel::resident_memory().0);
+    let settling = Instant::now();
+    store.finish()?;
+    let settle_ns = settling.elapsed().as_nanos() as u64;
+    let percentile = |share: f64| answers.nanos.value_at_quantile(share);
+    let is_timed = !answers.nanos.is_empty();
+    Ok(WindowFigures {
+        stream_ns: stream.as_nanos() as u64,
+        full_ns: full.as_nanos() as u64,
+        settle_ns,
+        inserted: answers.inserted,
+        wrongly_new: answers.wrongly_new,
+        wrongly_seen: if task.store.forgets() { answers.wrongly_seen } else { 0 },
+        latencies: is_timed.then(|| [0.5, 0.999, 0.9999].map(percentile)),
+        used: ResourceCounters::now(dir).since(before),
+        disk_bytes_mean: disk.sum / disk.samples.max(1),
+        disk_bytes_max: disk.max,
+        held,
+        memory_bytes,
+    })
+}
+
+fn stream_through(shared: &Shared<'_>, dir: &Path) -> Result<(Answers, Disk)> {
+    std::thread::scope(|scope| {
+        let sampling = scope.spawn(|| shared.sample_disk(dir));
+        let threads: Vec<_> =
+            (0..shared.settings.threads).map(|thread| scope.spawn(move || shared.run(thread))).collect();
+        let mut all = Answers::new()?;
+        let mut failed = None;
+        for thread in threads {
+            match thread.join().map_err(|_| "a thread panicked")? {
+                Ok(answers) => all.add(&answers)?,
+                Err(error) => failed = Some(error),
+            }
+        }
+        shared.has_ended.store(true, Relaxed);
+        let disk = sampling.join().map_err(|_| "the sampling thread panicked")?;
+        failed.map_or(Ok((all, disk)), Err)
+    })
+}
+
+impl Answers {
+    fn new() -> Result<Self> {
+        Ok(Answers { inserted: 0, wrongly_new: 0, wrongly_seen: 0, nanos: Histogram::new(3)? })
+    }
+
+    fn add(&mut self, other: &Answers) -> Result<()> {
+        self.inserted += other.inserted;
+        self.wrongly_new += other.wrongly_new;
+        self.wrongly_seen += other.wrongly_seen;
+        Ok(self.nanos.add(&other.nanos)?)
+    }
+
+    fn note(&mut self, event: &Event, is_new: bool) {
+        self.inserted += u64::from(is_new);
+        self.wrongly_new += u64::from(is_new && !event.is_new);
+        self.wrongly_seen += u64::from(!is_new && event.is_new);
+    }
+}
+
+impl Shared<'_> {
+    fn run(&self, thread: usize) -> Result<Answers> {
+        let stream = self.settings.stream;
+        let mut answers = Answers::new()?;
+        let (mut are_new, mut nanos, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        loop {
+            let first = self.next.fetch_add(CHUNK, Relaxed);
+            if first >= stream.total {
+                return Ok(answers);
+            }
+            if first >= stream.window && self.full.set(Instant::now()).is_ok() {
+                self.store.window_is_full()?;
+            }
+            self.clock.pass_to(stream.millis_at(first));
+            are_new.clear();
+            nanos.clear();
+            events.clear();
+            events.extend((first..stream.total.min(first + CHUNK)).map(|position| stream.event(position)));
+            self.store.first_seen_all(thread, &events, &mut are_new, &mut nanos)?;
+            for (event, is_new) in events.iter().zip(&are_new) {
+                answers.note(event, *is_new);
+            }
+            if first >= stream.window {
+                nanos.iter().try_for_each(|&nanos| answers.nanos.record(nanos))?;
+            }
+        }
+    }
+
+    fn sample_disk(&self, dir: &Path) -> Disk {
+        let mut disk = Disk::default();
+        while !self.has_ended.load(Relaxed) {
+            std::thread::sleep(SAMPLE);
+            if self.full.get().is_some() {
+                let bytes = kernel::disk_bytes(dir);
+                disk.sum += bytes;
+                disk.samples += 1;
+                disk.max = disk.max.max(bytes);
+            }
+        }
+        disk
+    }
+}

@@ -1,0 +1,43 @@
+//! The stream through one store, and the process that runs it.
+
+use super::kind::StoreKind;
+use super::record::{WindowFigures, WindowSettings};
+use crate::error::Result;
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// The hidden command that runs a task.
+const COMMAND: &str = "window-worker";
+
+/// A store, and what it needs to know.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct WindowTask {
+    /// The store.
+    pub store: StoreKind,
+    /// Its directory.
+    pub dir: PathBuf,
+    /// Sizes and counts.
+    pub settings: WindowSettings,
+}
+
+impl WindowTask {
+    /// Runs it in a new process.
+    pub fn spawn(&self) -> Result<WindowFigures> {
+        let mut command = Command::new(std::env::current_exe()?);
+        let mut child = command.arg(COMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
+        serde_json::to_writer(child.stdin.take().ok_or("no pipe to the worker")?, self)?;
+        let output = child.wait_with_output()?;
+        if !output.status.success() {
+            return Err(format!("the stream through {} failed ({})", self.store.name(), output.status).into());
+        }
+        Ok(serde_json::from_slice(&output.stdout)?)
+    }
+}
+
+/// Reads a task from standard input, runs it, and writes its figures to standard output.
+pub fn worker_main() -> Result<()> {
+    let task: WindowTask = serde_json::from_reader(std::io::stdin().lock())?;
+    let figures = super::measure::run(&task)?;
+    Ok(serde_json::to_writer(std::io::stdout().lock(), &figures)?)
+}
