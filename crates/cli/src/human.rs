@@ -116,6 +116,12 @@ pub fn parse_lifetime(text: &str) -> Result<Duration, String> {
     if lifetime.is_zero() { Err("rows live at least one second".to_owned()) } else { Ok(lifetime) }
 }
 
+/// How long something is remembered, as [`parse_age`] reads it, at least a second.
+pub fn parse_window(text: &str) -> Result<Duration, String> {
+    let window = parse_age(text)?;
+    if window.is_zero() { Err("a window is at least one second long".to_owned()) } else { Ok(window) }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

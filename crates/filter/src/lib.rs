@@ -23,11 +23,13 @@
 //! | [`Bloom`] | filters are to be combined, compared, folded or sent |
 //! | [`CountingBloom`] | keys are added and removed |
 //! | [`ScalableBloom`] | the number of keys is unknown |
+//! | [`RotatingBloom`] | keys are forgotten after a window of time |
 //! | [`NoisyBloom`] | several parties hold parts, and each part alone must reveal little |
 //!
-//! [`AnyFilter`] is any of these except the noisy one (whose parts are [`Bloom`] filters): it has a wire form
-//! ([`send_filter`]) and a file form ([`format`](mod@format)). Inserting never degrades the false-positive
-//! rate silently: a full filter refuses new keys with [`Error::Full`].
+//! [`AnyFilter`] is any of these except the noisy one (whose parts are [`Bloom`] filters) and the rotating
+//! one, which lives in memory only: it has a wire form ([`send_filter`]) and a file form
+//! ([`format`](mod@format)). Inserting never degrades the false-positive rate silently: a full filter refuses
+//! new keys with [`Error::Full`].
 //!
 //! # Lower-level parts
 //! The filters of a store's segments share one 64-bit hash per lookup ([`KeyHasher`]). Such a filter is an
@@ -78,8 +80,8 @@ pub use built::BuiltFilter;
 pub use error::{Error, Result, show_versions};
 pub use family::shape;
 pub use family::{
-    AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, NoisyBloom, Overlap, Plan, ScalableBloom,
-    Series, Shape, SmallFilter,
+    AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, NoisyBloom, Overlap, Plan, RotatingBloom,
+    Rotation, ScalableBloom, Series, Shape, SmallFilter,
 };
 pub use format::{receive_filter, send_filter};
 pub use hash::{KeyHash, KeyHasher};

@@ -1,6 +1,6 @@
 //! The classic Bloom filter.
 
-use super::hashing::HashFunction;
+use super::hashing::{HashFunction, positions_of};
 use super::shape::{Shape, check_fpr};
 use crate::error::{Error, Result};
 use crate::prefetch::prefetch;
@@ -40,6 +40,10 @@ impl Plan {
 
     pub(super) fn positions(&self, key: &[u8]) -> impl Iterator<Item = u64> + use<> {
         self.hash.positions(key, self.shape.bits(), self.shape.hashes())
+    }
+
+    fn positions_of(&self, hash: (u64, u64)) -> impl Iterator<Item = u64> + use<> {
+        positions_of(hash, self.shape.bits(), self.shape.hashes())
     }
 
     /// Fails if the filter has no room for another key.
@@ -99,12 +103,17 @@ impl Bloom {
     /// [`Error::Full`] for a new key beyond the capacity; the filter is unchanged.
     #[inline]
     pub fn insert(&mut self, key: impl AsRef<[u8]>) -> Result<bool> {
-        let key = key.as_ref();
-        if self.contains(key) == Verdict::Maybe {
+        self.insert_hash(self.plan.hash.hash(key.as_ref()))
+    }
+
+    /// Adds a key by its [hash](HashFunction::hash), which must be that of the plan.
+    #[inline]
+    pub(super) fn insert_hash(&mut self, hash: (u64, u64)) -> Result<bool> {
+        if self.contains_hash(hash) == Verdict::Maybe {
             return Ok(false);
         }
         self.plan.check_room(self.keys)?;
-        self.plan.positions(key).for_each(|p| *byte_of(&mut self.lines, p) |= 1 << (p % 8));
+        self.plan.positions_of(hash).for_each(|p| *byte_of(&mut self.lines, p) |= 1 << (p % 8));
         self.keys += 1;
         Ok(true)
     }
@@ -112,7 +121,13 @@ impl Bloom {
     /// Queries a key.
     #[inline]
     pub fn contains(&self, key: impl AsRef<[u8]>) -> Verdict {
-        let all_set = self.plan.positions(key.as_ref()).all(|p| is_set(&self.lines, p));
+        self.contains_hash(self.plan.hash.hash(key.as_ref()))
+    }
+
+    /// Queries a key by its hash.
+    #[inline]
+    pub(super) fn contains_hash(&self, hash: (u64, u64)) -> Verdict {
+        let all_set = self.plan.positions_of(hash).all(|p| is_set(&self.lines, p));
         if all_set { Verdict::Maybe } else { Verdict::Absent }
     }
 

@@ -109,15 +109,20 @@ impl HashFunction {
     /// The `k` positions of a key in `m` bits; `m` must not be 0.
     #[inline]
     pub(super) fn positions(self, key: &[u8], m: u64, k: u32) -> impl Iterator<Item = u64> + use<> {
-        let (h1, h2) = self.hash(key);
-        let (mut position, mut step, change) = (h1 % m, h2 % m, h1.rotate_left(32) % m);
-        (0..k).map(move |_| {
-            let here = position;
-            position = sum_mod(position, step, m);
-            step = sum_mod(step, change, m);
-            here
-        })
+        positions_of(self.hash(key), m, k)
     }
+}
+
+/// The `k` positions of a hash in `m` bits; `m` must not be 0.
+#[inline]
+pub(super) fn positions_of((h1, h2): (u64, u64), m: u64, k: u32) -> impl Iterator<Item = u64> + use<> {
+    let (mut position, mut step, change) = (h1 % m, h2 % m, h1.rotate_left(32) % m);
+    (0..k).map(move |_| {
+        let here = position;
+        position = sum_mod(position, step, m);
+        step = sum_mod(step, change, m);
+        here
+    })
 }
 
 /// a + b mod m for a, b < m ≤ 2⁶³.

@@ -3,6 +3,7 @@
 mod noisy;
 mod refusals;
 mod small;
+mod windows;
 
 use assert_cmd::Command;
 use sidebloom::filter::{CountingBloom, Plan, Verdict};

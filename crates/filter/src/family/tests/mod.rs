@@ -4,6 +4,7 @@ mod algebra;
 mod counting;
 mod noisy;
 mod rates;
+mod rotating;
 mod shape;
 mod small;
 

@@ -1,5 +1,7 @@
 //! `sidebloom filter dedup`: prints every line once.
 //!
+//! With `--window`, once in a while: see [`windowed`]. Otherwise, exactly once, in bounded memory.
+//!
 //! Looks up each line in a store of the lines seen so far. The filters answer for most new lines, the blocks
 //! for repeated ones. Each new line is printed at once, so the command works in the middle of a pipe.
 //!
@@ -9,14 +11,20 @@
 //! 51.4 MiB resident, including filters and code. With 256M: 61 s and 129 MiB. The peak is VmHWM of
 //! `/proc/self/status`, which `--verbose` prints.
 
+mod timestamp;
+mod windowed;
+
 use super::input::{InputLines, can_be_read_twice, estimated_lines};
 use crate::context::{Context, Failure, Outcome};
-use crate::human::{self, parse_bytes};
+use crate::human::{self, parse_bytes, parse_rate, parse_window};
 use crate::print::LineFormat;
 use crate::system;
 use crate::workdir::WorkDir;
 use sidebloom::{Compression, FilterPolicy, Options};
+use std::io::Write;
 use std::path::PathBuf;
+use std::time::Duration;
+use windowed::Windowed;
 
 /// Print the first occurrence of each line, in order, within a memory limit
 ///
@@ -25,6 +33,24 @@ use std::path::PathBuf;
 /// filters. A quarter of it is for filters, at 2 to 10 bits per line of a file and 8 for standard input, so
 /// 64M is enough for 67 or 16 million distinct lines. More lines are an error (exit code 2), after the first
 /// ones are printed.
+///
+/// With --window, a line is printed unless it was seen within that time. Filters in memory remember the
+/// lines, without a store, so this is inexact in two ways. First, time is divided into twelfths of the
+/// window, and each is forgotten as a whole: a line that was seen within the window is never printed, one
+/// that was last seen more than 13/12 of the window ago is new, and in between it may be either. Second, a
+/// new line is taken for a seen one, and not printed, with a probability below --rate. With --verbose, the
+/// command says at the end what this probability is for the lines that it remembers.
+///
+/// Each time that a line is seen again, it is remembered for another window, whether it is printed or not.
+/// A line takes about 2.6 bytes of memory in each twelfth in which it is seen (2.0 at a rate of 1%), so the
+/// default of 256M is enough for some 70 million. If the lines of a window do not fit, that is an error (exit
+/// code 2), after the lines before are printed: the rate never gets worse silently.
+///
+/// A line's time is its arrival. With --timestamps, each line begins with its time, and a blank or TAB;
+/// whole lines are printed, but only the rest is compared. The time is in RFC 3339
+/// (2026-11-29T18:30:00.5+01:00, with Z or an offset) or in seconds since 1970 (1796000000 or 1796000000.25),
+/// from 1970 to 9999, in milliseconds; further digits are ignored. A line that is out of order counts as seen
+/// at the latest time so far.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines
@@ -33,9 +59,18 @@ pub struct Args {
     /// Lines end in NUL instead of LF, also those printed
     #[arg(short = '0', long)]
     null: bool,
-    /// Memory limit in bytes, at least 64M; K, M and G stand for powers of 1024
+    /// Memory limit in bytes, at least 64M, or 16M with --window; K, M and G stand for powers of 1024
     #[arg(long, value_name = "BYTES", default_value = "256M", value_parser = parse_bytes)]
     memory: u64,
+    /// Forget lines that were not seen for this long, such as 90m, 24h or 7d; at least a second
+    #[arg(long, value_name = "TIME", value_parser = parse_window)]
+    window: Option<Duration>,
+    /// How many new lines may be taken for seen ones, at most: a share such as 0.001, or 0.1%
+    #[arg(long, value_name = "RATE", default_value = "0.001", value_parser = parse_rate, requires = "window")]
+    rate: f64,
+    /// Lines begin with their time (see above)
+    #[arg(long, requires = "window")]
+    timestamps: bool,
 }
 
 /// Memory other than filters and parts: code, stacks, memory that the allocator retains, and on slow disks a
@@ -76,6 +111,16 @@ impl MemoryPlan {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        match self.window {
+            Some(window) => {
+                let Args { lines, null, memory, rate, timestamps, .. } = self;
+                Windowed { lines, null, memory, window, rate, timestamps }.run(cx)
+            }
+            None => self.run_exact(cx),
+        }
+    }
+
+    fn run_exact(self, cx: &Context) -> Result<Outcome, Failure> {
         let lines = if can_be_read_twice(&self.lines)? {
             Some(estimated_lines(&self.lines, self.null)?)
         } else {
@@ -94,7 +139,11 @@ impl Args {
         let format = LineFormat::new(cx.json, self.null);
         let mut lines = InputLines::open(&self.lines, "reading")?.ending_in_nul(self.null);
         let mut first = 0u64;
-        while let Some(line) = lines.next()? {
+        loop {
+            if !lines.has_line_in_memory() {
+                out.flush()?; // Before waiting for input.
+            }
+            let Some(line) = lines.next()? else { break };
             if seen.contains_key(line)? {
                 continue;
             }
