@@ -91,6 +91,8 @@ def redis_py(server, protocol):
     refused(f"{name}: unknown command", lambda: client.execute_command("NOPE", "a"),
             "unknown command 'NOPE', with args beginning with: 'a' ")
     check(f"{name}: info", client.info("server")["tcp_port"], server.port)
+    expiring = [int(client.execute_command("BF.ADD", "songs", f"ex {protocol}", "EX", n)) for n in (100, 9)]
+    check(f"{name}: an item that expires", expiring, [1, 0])
     check(f"{name}: command_count", client.command_count(), len(client.command()))
 
     pipe = client.pipeline(transaction=False)

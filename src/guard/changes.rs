@@ -1,11 +1,17 @@
 //! Changes that are applied together.
 
+use crate::key::Expiry;
+
 /// How a change affects a key's count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ChangeKind {
     Insert,
     /// Inserts only if the key is missing.
     InsertNew,
+    /// Inserts a key that expires, only if it is missing.
+    InsertExpiring(Expiry),
+    /// Puts a key that expires back, as it was before a refresh.
+    KeepExpiring(Expiry),
     Remove,
 }
 
@@ -32,6 +38,15 @@ impl Changes {
     /// Inserts a key unless it exists: for a set of keys, where each counts once.
     pub fn insert_new(&mut self, key: impl AsRef<[u8]>) -> &mut Self {
         self.push(ChangeKind::InsertNew, key.as_ref())
+    }
+
+    /// Inserts a key unless it exists, until it expires: then it is absent again. An existing key is left as
+    /// it is. A moment that has passed inserts nothing, also where the key is new.
+    ///
+    /// Keys that expire are in no count of [`GuardStats`](super::GuardStats). A later insertion without an
+    /// expiry makes the key stay. A removal removes a row before a key that expires.
+    pub fn insert_new_with(&mut self, key: impl AsRef<[u8]>, expiry: Expiry) -> &mut Self {
+        self.push(ChangeKind::InsertExpiring(expiry), key.as_ref())
     }
 
     /// Removes one row with this key.

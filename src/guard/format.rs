@@ -37,6 +37,8 @@
 //! 't', stripe u8        rows and keys of the hashes whose last byte modulo 64 is the stripe: two varints
 //! 'x', hash             a key that the database does not have although the filters said "maybe"; no value
 //! 'n'                   the caller's note
+//! 'e', hash             a key that expires: the row does then, in milliseconds since 1970, a varint
+//! 'e'                   there is such a key, or was; no value
 //! ```
 
 use super::canonical::{Canonical, Values};
@@ -78,6 +80,15 @@ const ANY: u8 = 16;
 pub(super) const TOTALS: u8 = b't';
 pub(super) const KNOWN_ABSENT: u8 = b'x';
 pub(super) const NOTE: u8 = b'n';
+pub(super) const EXPIRING: u8 = b'e';
+
+/// The key of a row that is not a hash's.
+pub(super) fn meta_key(width: HashWidth, tag: u8, rest: &[u8]) -> Vec<u8> {
+    let mut key = vec![0; width.bytes()];
+    key.push(tag);
+    key.extend_from_slice(rest);
+    key
+}
 
 /// How wide a guard's key hashes are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

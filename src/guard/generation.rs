@@ -2,13 +2,15 @@
 //! absent, and the note.
 
 use super::changes::ChangeKind;
-use super::format::{HashWidth, KNOWN_ABSENT, NOTE, Settings, TOTALS};
+use super::expiring::ExpiringKeys;
+use super::format::{HashWidth, KNOWN_ABSENT, NOTE, Settings, TOTALS, meta_key};
 use super::hash_sorter::HashSorter;
 use super::options::GuardOptions;
 use super::stored_hash::{HashBytes, StoredHash};
 use crate::codec::{Decoder, Encode};
 use crate::error::{Error, Result};
 use crate::filter::Verdict;
+use crate::key::{Expiry, Time};
 use crate::wal::Batch;
 use crate::{Db, Durability};
 use crossbeam_skiplist::SkipSet;
@@ -24,6 +26,7 @@ pub(super) struct Generation {
     pub number: u64,
     path: PathBuf,
     width: HashWidth,
+    pub expiring: ExpiringKeys,
     /// This generation may already lack rows deleted by transactions from before this epoch; see
     /// `refresh.rs`.
     pub since: u64,
@@ -41,6 +44,14 @@ struct Totals {
     keys: AtomicU64,
 }
 
+/// What a generation has of a key.
+#[derive(Clone, Copy, PartialEq)]
+struct KeyState {
+    rows: u64,
+    /// When it expires, if it does.
+    until: Option<Time>,
+}
+
 impl Generation {
     /// Opens the generation, or creates it empty.
     pub fn open(dir: &Path, settings: &Settings, options: &GuardOptions) -> Result<Self> {
@@ -48,6 +59,7 @@ impl Generation {
         let db = options.store.clone().filter_policy(settings.policy).open(&path)?;
         db.warm()?;
         let mut generation = Generation {
+            expiring: ExpiringKeys::of(&db, settings.width),
             db,
             number: settings.generation,
             path,
@@ -92,10 +104,7 @@ impl Generation {
     }
 
     fn meta_key(&self, tag: u8, rest: &[u8]) -> Vec<u8> {
-        let mut key = vec![0; self.width.bytes()];
-        key.push(tag);
-        key.extend_from_slice(rest);
-        key
+        meta_key(self.width, tag, rest)
     }
 
     /// From memory alone.
@@ -103,6 +112,12 @@ impl Generation {
     pub fn may_contain(&self, hash: StoredHash) -> Verdict {
         match self.db.may_contain(self.bytes_of(hash)) {
             Verdict::Maybe if self.is_known_absent(hash) => Verdict::Absent,
+            Verdict::Absent if self.expiring.is_used() => {
+                let mut verdict = [Verdict::Absent];
+                self.expiring.correct(&self.db, &[hash], &mut verdict);
+                let [verdict] = verdict;
+                verdict
+            }
             verdict => verdict,
         }
     }
@@ -115,11 +130,28 @@ impl Generation {
                 *verdict = Verdict::Absent;
             }
         }
+        if self.expiring.is_used() {
+            self.expiring.correct(&self.db, hashes, &mut verdicts);
+        }
         verdicts
     }
 
-    /// How many rows have this hash; may read the disk.
+    /// How many rows have this hash, and one more for a key that expires; may read the disk.
     pub fn count(&self, hash: StoredHash) -> Result<u64> {
+        let expiring = u64::from(self.until(hash)?.is_some());
+        Ok(self.rows_of(hash)?.saturating_add(expiring))
+    }
+
+    fn until(&self, hash: StoredHash) -> Result<Option<Time>> {
+        self.expiring.until(&self.db, hash)?.map_err(|what| self.damaged(what))
+    }
+
+    /// When a key expires that is inserted now; `None` for never.
+    pub fn moment_of(&self, expiry: Expiry) -> Result<Option<Time>> {
+        Ok(self.db.reader().storage().clock.kind_of(expiry)?.expiry())
+    }
+
+    fn rows_of(&self, hash: StoredHash) -> Result<u64> {
         match self.db.get(self.bytes_of(hash))? {
             None => Ok(0),
             Some(value) if value.is_empty() => Ok(1),
@@ -136,47 +168,47 @@ impl Generation {
         note: Option<&[u8]>,
         durability: Durability,
     ) -> Result<Vec<bool>> {
-        let mut counts = BTreeMap::new();
+        let mut states = BTreeMap::new();
         let mut done = Vec::with_capacity(changes.len());
         for &(hash, kind) in changes {
-            let count = match counts.entry(hash) {
+            let (_, now) = match states.entry(hash) {
                 std::collections::btree_map::Entry::Occupied(seen) => seen.into_mut(),
                 std::collections::btree_map::Entry::Vacant(first) => {
-                    let before = self.count(hash)?;
+                    let before = KeyState { rows: self.rows_of(hash)?, until: self.until(hash)? };
                     first.insert((before, before))
                 }
             };
-            let applies = match kind {
-                ChangeKind::Insert => true,
-                ChangeKind::InsertNew => count.1 == 0,
-                ChangeKind::Remove => count.1 > 0,
-            };
-            match kind {
-                _ if !applies => {}
-                ChangeKind::Insert | ChangeKind::InsertNew => count.1 = count.1.saturating_add(1),
-                ChangeKind::Remove => count.1 -= 1,
-            }
-            done.push(applies);
+            done.push(self.change(now, kind)?);
         }
-        counts.retain(|_, (before, now)| before != now);
+        states.retain(|_, (before, now)| before != now);
         let mut batch = Batch::new();
         let mut totals: BTreeMap<usize, (u64, u64)> = BTreeMap::new();
-        for (&hash, &(before, now)) in &counts {
-            self.put_count(&mut batch, hash, now);
+        let mut expires = false;
+        for (&hash, (before, now)) in &states {
+            if before.until != now.until {
+                expires |= self.expiring.put(&mut batch, hash, now.until);
+            }
             if self.is_known_absent(hash) {
                 batch.delete(self.meta_key(KNOWN_ABSENT, self.bytes_of(hash).as_ref()));
             }
+            if before.rows == now.rows {
+                continue;
+            }
+            self.put_count(&mut batch, hash, now.rows);
             let stripe = hash.stripe(STRIPES);
             let (rows, keys) = totals.entry(stripe).or_insert_with(|| self.totals_of(stripe));
-            *rows = rows.saturating_add(now).saturating_sub(before);
-            *keys = keys.saturating_add(u64::from(now > 0)).saturating_sub(u64::from(before > 0));
+            *rows = rows.saturating_add(now.rows).saturating_sub(before.rows);
+            *keys = keys.saturating_add(u64::from(now.rows > 0)).saturating_sub(u64::from(before.rows > 0));
         }
         totals.iter().for_each(|(stripe, totals)| self.put_totals(&mut batch, *stripe, *totals));
         if let Some(note) = note {
             batch.put(self.meta_key(NOTE, &[]), note);
         }
         self.db.write_with(batch, durability)?;
-        counts.keys().for_each(|hash| self.forget(*hash));
+        if expires {
+            self.expiring.note_used();
+        }
+        states.keys().for_each(|hash| self.forget(*hash));
         for (stripe, (rows, keys)) in totals {
             if let Some(of) = self.totals.get(stripe) {
                 of.rows.store(rows, Relaxed);
@@ -184,6 +216,44 @@ impl Generation {
             }
         }
         Ok(done)
+    }
+
+    /// Applies a change to a key. Returns whether it changed a count.
+    fn change(&self, now: &mut KeyState, kind: ChangeKind) -> Result<bool> {
+        let is_new = now.rows == 0 && now.until.is_none();
+        match kind {
+            ChangeKind::Insert => now.rows = now.rows.saturating_add(1),
+            // Also a key that would expire: it was added, so it stays.
+            ChangeKind::InsertNew => {
+                now.rows = now.rows.max(1);
+                return Ok(is_new);
+            }
+            ChangeKind::InsertExpiring(_) if !is_new => return Ok(false),
+            ChangeKind::InsertExpiring(expiry) | ChangeKind::KeepExpiring(expiry) => {
+                match self.moment_of(expiry)? {
+                    None => now.rows = now.rows.max(1),
+                    Some(until) if until <= self.db.reader().storage().clock.now() => {}
+                    until => now.until = now.until.max(until),
+                }
+            }
+            ChangeKind::Remove if now.rows > 0 => now.rows -= 1,
+            ChangeKind::Remove => return Ok(now.until.take().is_some()),
+        }
+        Ok(true)
+    }
+
+    /// Takes over the keys that expire, at the end of a refresh.
+    pub fn keep_expiring(&self, live: &Generation) -> Result<()> {
+        const AT_ONCE: usize = 4096;
+        let mut rows = live.expiring.all(&live.db).peekable();
+        while rows.peek().is_some() {
+            let kept = rows.by_ref().take(AT_ONCE).map(|row| {
+                let (hash, until) = row?.map_err(|what| live.damaged(what))?;
+                Ok((hash, ChangeKind::KeepExpiring(Expiry::at(until.to_system()))))
+            });
+            self.apply(&kept.collect::<Result<Vec<_>>>()?, None, Durability::Os)?;
+        }
+        Ok(())
     }
 
     /// Durably fills an empty generation.

@@ -6,6 +6,7 @@ use super::shared::Shared;
 use super::stored_hash::StoredHash;
 use crate::error::Result;
 use crate::filter::Verdict;
+use crate::key::Expiry;
 use crate::sync::atomic::Ordering;
 use crate::sync::lock;
 use std::path::Path;
@@ -32,7 +33,8 @@ impl Guard {
     /// Whether a row may have this key, from memory alone. [`Verdict::Absent`] is certain. A key that the
     /// guard's [`Canonical`] form does not allow (one that is not UTF-8, when case is folded) is "maybe": the
     /// database decides. So is every key in a process forked from the one that opened the guard, because
-    /// insertions there are not known here.
+    /// insertions there are not known here. A key that has expired may stay "maybe" until a compaction drops
+    /// it; [`contains`](Self::contains) knows.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let verdict = match self.shared.hash(key.as_ref()) {
@@ -78,6 +80,25 @@ impl Guard {
         self.shared.process.check()?;
         let hash = self.shared.hash(key.as_ref())?;
         self.shared.live.load_full().count(hash)
+    }
+
+    /// Whether a key may expire or have expired ([`Changes::insert_new_with`](super::Changes)), so that
+    /// [`may_contain`](Self::may_contain) may be "maybe" for one that has.
+    pub fn may_expire(&self) -> bool {
+        self.shared.live.load().expiring.is_used()
+    }
+
+    /// The moment of an expiry, by the guard's clock: in a change, it has no error.
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for an expiry that is not possible.
+    pub fn moment_of(&self, expiry: Expiry) -> Result<Expiry> {
+        Ok(self
+            .shared
+            .live
+            .load()
+            .moment_of(expiry)?
+            .map_or(Expiry::never(), |time| Expiry::at(time.to_system())))
     }
 
     /// Reports that the database does not have a key for which the guard said "maybe". With

@@ -58,6 +58,7 @@
 mod canonical;
 mod changes;
 mod counters;
+mod expiring;
 #[cfg(feature = "unicode")]
 mod folding;
 mod format;

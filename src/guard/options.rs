@@ -5,6 +5,7 @@ use super::format::HashWidth;
 use crate::fs::Fs;
 use crate::segment::Compression;
 use crate::sidecar::Residency;
+use crate::sync::WallClock;
 use crate::{Durability, FilterPolicy, Options};
 use std::sync::Arc;
 
@@ -108,6 +109,12 @@ impl GuardOptions {
     /// `0o600` for the file `GUARD`, which has the secret key of the hashes.
     pub fn mode(mut self, mode: u32) -> Self {
         self.store = self.store.mode(mode);
+        self
+    }
+
+    /// The clock by which keys expire. Default: the system's. For tests of what expires.
+    pub fn clock(mut self, clock: Arc<dyn WallClock>) -> Self {
+        self.store = self.store.clock(clock);
         self
     }
 

@@ -9,7 +9,8 @@
 //! 2. The first key arrives, so the snapshot has been taken. The epoch is incremented. A transaction that
 //!    begins from now on deletes its rows after the snapshot, so its removals are logged too. Any other
 //!    removal may be of a row that the snapshot no longer had, and is left out.
-//! 3. The keys are sorted and become the next generation. The log is applied to it as it grows.
+//! 3. The keys are sorted and become the next generation, with the keys that expire. The log is applied to it
+//!    as it grows.
 //! 4. While all changes are locked out for a moment, the rest of the log is applied, the settings file
 //!    durably names the new generation, and lookups switch to it.
 //!
@@ -153,6 +154,7 @@ impl Shared {
         let mut fresh = Generation::open(&self.dir, next, &self.options)?;
         fresh.since = since;
         fresh.fill(sorter, source.note().as_deref())?;
+        fresh.keep_expiring(&self.live.load_full())?;
         while let changes = self.take_log(SHORT_LOG)
             && !changes.is_empty()
         {

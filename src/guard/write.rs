@@ -78,7 +78,12 @@ impl Guard {
     /// # Errors
     /// The errors of [`write`](Self::write).
     pub fn write_each(&self, changes: &Changes) -> Result<Vec<bool>> {
-        let hash = |(kind, key)| Ok((self.shared().hash(key)?, kind));
+        let dated = |kind| match kind {
+            // A refresh applies it again later.
+            ChangeKind::InsertExpiring(expiry) => self.moment_of(expiry).map(ChangeKind::InsertExpiring),
+            kind => Ok(kind),
+        };
+        let hash = |(kind, key)| Ok((self.shared().hash(key)?, dated(kind)?));
         let hashed: Vec<(StoredHash, ChangeKind)> = changes.iter().map(hash).collect::<Result<_>>()?;
         self.shared().apply(&hashed, changes.new_note(), CommitPhase::Standalone)
     }
@@ -107,13 +112,20 @@ impl Shared {
         let mut doubtful = changes.len() - certain.len();
         let mut in_flight = lock(&self.in_flight);
         if let Some(log) = &mut in_flight.change_log {
+            let mut done = done.iter();
             for &(hash, kind) in changes {
+                let is_done = is_certain(kind) && done.next() == Some(&true);
                 let is_after = match phase {
                     CommitPhase::After { began } => log.removals_from.is_some_and(|from| began >= from),
                     CommitPhase::Standalone | CommitPhase::Before(_) => false,
                 };
                 match kind {
                     ChangeKind::Remove if !is_after => doubtful += 1,
+                    // Whether it was new was decided here.
+                    ChangeKind::InsertExpiring(expiry) if is_done => {
+                        log.changes.push((hash, ChangeKind::KeepExpiring(expiry)));
+                    }
+                    ChangeKind::InsertExpiring(_) => {}
                     _ => log.changes.push((hash, kind)),
                 }
             }

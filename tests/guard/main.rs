@@ -13,6 +13,7 @@ mod support;
 mod bad_input;
 mod chosen_keys;
 mod crash;
+mod expiring;
 mod image;
 mod model;
 mod refresh;

@@ -34,6 +34,11 @@ use std::time::Duration;
 /// one, and CF.COUNT is exact. BF and CF commands see the same items. A change is acknowledged once it is
 /// durable. Pipelined commands are processed in batches.
 ///
+/// `BF.ADD name item EX seconds` (or PX milliseconds, EXAT or PXAT a Unix time) adds an item that expires,
+/// unless it exists: from then on, it is absent again, and no command counts it. BF.ADD and CF.ADD without an
+/// expiry make such an item stay. BF.CARD and INFO do not count items that expire. As long as there are some,
+/// EXISTS also reads the disk, since filters know nothing of time.
+///
 /// With --postgres the guard follows a table, and answers reflect the last change applied. It retries while
 /// the database is unreachable, and exits on any other error that stops the follower. It checks the triggers
 /// every second. If changes may have bypassed them, it logs a warning, and every answer is "maybe" until they

@@ -28,11 +28,26 @@ impl Batch<'_> {
         match what {
             ItemOp::Ask => self.ask().await,
             ItemOp::Count => self.count().await,
-            ItemOp::InsertNew | ItemOp::Insert | ItemOp::Remove => self.change().await,
+            ItemOp::InsertNew | ItemOp::InsertExpiring(_) | ItemOp::Insert | ItemOp::Remove => {
+                self.change().await;
+            }
         }
     }
 
     async fn ask(&mut self) {
+        if self.server.guard.may_expire() {
+            // Filters may still have what has expired.
+            return match self.counts().await {
+                Ok(counts) => {
+                    self.commands.reply(
+                        self.replies,
+                        counts.iter().map(|count| *count > 0),
+                        Replies::boolean,
+                    );
+                }
+                Err(error) => self.commands.refuse(self.replies, &format!("ERR {error}")),
+            };
+        }
         if let [item] = self.commands.items.as_slice() {
             let verdict = self.server.guard.may_contain(slice(self.input, item));
             return self.commands.reply(self.replies, [verdict == Verdict::Maybe], Replies::boolean);
@@ -54,8 +69,15 @@ impl Batch<'_> {
         verdicts
     }
 
-    /// Counts the items that may be present, in another thread, since that may read the disk.
     async fn count(&mut self) {
+        match self.counts().await {
+            Ok(counts) => self.commands.reply(self.replies, counts, Replies::int),
+            Err(error) => self.commands.refuse(self.replies, &format!("ERR {error}")),
+        }
+    }
+
+    /// Counts the items that may be present, in another thread, since that may read the disk.
+    async fn counts(&self) -> Result<Vec<u64>, String> {
         // While the guard may lack rows, no item is reported as absent.
         let least = u64::from(self.server.guard.is_suspended());
         let verdicts = self.verdicts().await;
@@ -63,27 +85,25 @@ impl Batch<'_> {
             (*verdict == Verdict::Maybe).then(|| slice(self.input, item).to_vec())
         };
         let items: Vec<Vec<u8>> = self.commands.items.iter().zip(&verdicts).filter_map(maybe).collect();
-        let counts: Result<Vec<u64>, String> = if items.is_empty() {
-            Ok(Vec::new())
-        } else {
+        let mut counts = Vec::new();
+        if !items.is_empty() {
             let guard = self.server.guard.clone();
-            let count = move || items.iter().map(|item| guard.count(item)).collect::<sidebloom::Result<_>>();
-            match tokio::task::spawn_blocking(count).await {
-                Ok(counts) => counts.map_err(|e| e.to_string()),
-                Err(_) => Err("the server is stopping".into()),
-            }
-        };
-        match counts {
-            Ok(counts) => {
-                let mut counts = counts.into_iter();
-                let answer = |verdict: &Verdict| match verdict {
-                    Verdict::Maybe => counts.next().unwrap_or(0).max(least),
-                    Verdict::Absent => 0,
-                };
-                self.commands.reply(self.replies, verdicts.iter().map(answer), Replies::int);
-            }
-            Err(error) => self.commands.refuse(self.replies, &format!("ERR {error}")),
+            let canonical = guard.canonical();
+            // What the canonical form does not allow may be there.
+            let count =
+                move |item: &Vec<u8>| if canonical.apply(item).is_err() { Ok(1) } else { guard.count(item) };
+            let count_all = move || items.iter().map(count).collect::<sidebloom::Result<_>>();
+            counts = tokio::task::spawn_blocking(count_all)
+                .await
+                .map_err(|_| "the server is stopping".to_owned())?
+                .map_err(|e| e.to_string())?;
         }
+        let mut counts = counts.into_iter();
+        let answer = |verdict: &Verdict| match verdict {
+            Verdict::Maybe => counts.next().unwrap_or(0).max(least),
+            Verdict::Absent => 0,
+        };
+        Ok(verdicts.iter().map(answer).collect())
     }
 
     async fn change(&mut self) {
@@ -95,6 +115,7 @@ impl Batch<'_> {
             let item = slice(self.input, item);
             match what {
                 ItemOp::Insert => changes.insert(item),
+                ItemOp::InsertExpiring(expiry) => changes.insert_new_with(item, expiry),
                 ItemOp::Remove => changes.remove(item),
                 ItemOp::InsertNew | ItemOp::Ask | ItemOp::Count => changes.insert_new(item),
             };

@@ -2,6 +2,7 @@
 
 use super::replies::Replies;
 use super::shared::{Server, Session};
+use sidebloom::Expiry;
 
 /// One command.
 pub struct Command {
@@ -65,6 +66,8 @@ pub enum Action {
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum ItemArgs {
     One,
+    /// The one after the filter's name; what follows says when it expires.
+    OneExpiring,
     /// All arguments after the filter's name.
     Many,
     /// All arguments after the options and the word ITEMS.
@@ -88,6 +91,8 @@ pub enum ItemOp {
     Count,
     /// Inserted unless it is present.
     InsertNew,
+    /// Inserted unless it is present, until it expires.
+    InsertExpiring(Expiry),
     /// Inserted once more.
     Insert,
     /// Removed once.
@@ -101,7 +106,7 @@ impl ItemOp {
     }
 
     pub fn is_change(self) -> bool {
-        matches!(self, ItemOp::InsertNew | ItemOp::Insert | ItemOp::Remove)
+        !matches!(self, ItemOp::Ask | ItemOp::Count)
     }
 }
 

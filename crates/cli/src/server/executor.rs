@@ -7,8 +7,9 @@ use super::pending::{PendingCommands, ReplyShape};
 use super::replies::Replies;
 use super::request::{Request, slice};
 use super::shared::{Server, Session};
-use super::{insert, table};
+use super::{expire, insert, table};
 use bytes::BytesMut;
+use sidebloom::Expiry;
 use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -26,16 +27,20 @@ impl<'s> Executor<'s> {
 
     /// Executes a well-formed command, or adds it to the batch.
     pub async fn run(&mut self, command: &'static Command, request: Request<'_>) {
-        let items = match self.check_items(command, request) {
-            Ok(items) => items,
+        let (items, expiry) = match self.check_items(command, request) {
+            Ok(checked) => checked,
             Err(refusal) => return self.refuse(&refusal, request.input).await,
         };
         match command.run {
             Action::Items { what, items: form } => {
+                let what = expiry.map_or(what, ItemOp::InsertExpiring);
                 if self.pending.what().is_some_and(|before| !before.joins(what)) {
                     self.execute_pending(request.input).await;
                 }
-                let shape = if form == ItemArgs::One { ReplyShape::One } else { ReplyShape::Array };
+                let shape = match form {
+                    ItemArgs::One | ItemArgs::OneExpiring => ReplyShape::One,
+                    ItemArgs::Many | ItemArgs::Listed => ReplyShape::Array,
+                };
                 self.pending.push(what, items, shape);
             }
             Action::Now(run) => {
@@ -87,8 +92,12 @@ impl<'s> Executor<'s> {
         Ok(command)
     }
 
-    /// The items of a command, or why it is refused.
-    fn check_items<'r>(&self, command: &Command, request: Request<'r>) -> Result<&'r [Range<usize>], String> {
+    /// The items of a command and when they expire, or why it is refused.
+    fn check_items<'r>(
+        &self,
+        command: &Command,
+        request: Request<'r>,
+    ) -> Result<(&'r [Range<usize>], Option<Expiry>), String> {
         if command.takes_filter && request.arg(1) != Some(&self.server.settings.name) {
             return Err(match command.name {
                 "BF.RESERVE" | "CF.RESERVE" => {
@@ -98,12 +107,19 @@ impl<'s> Executor<'s> {
                 _ => "ERR not found".into(),
             });
         }
-        let Action::Items { what, items } = command.run else { return Ok(&[]) };
-        let first = match items {
-            ItemArgs::One | ItemArgs::Many => 2,
+        let Action::Items { what, items: items_form } = command.run else { return Ok((&[], None)) };
+        let first = match items_form {
+            ItemArgs::One | ItemArgs::OneExpiring | ItemArgs::Many => 2,
             ItemArgs::Listed => insert::items_at(command.group == "bf", |n| request.arg(n))?,
         };
-        let items = request.args.get(first..).unwrap_or_default();
+        let mut items = request.args.get(first..).unwrap_or_default();
+        let mut expiry = None;
+        if items_form == ItemArgs::OneExpiring {
+            let (item, options) = items.split_at_checked(1).unwrap_or_default();
+            let options: Vec<&[u8]> = options.iter().map(|option| slice(request.input, option)).collect();
+            expiry = expire::expiry_of(&self.server.guard, &options)?;
+            items = item;
+        }
         if what != ItemOp::Ask {
             if self.server.settings.is_followed && what != ItemOp::Count {
                 return Err("ERR this guard follows a database: change the database instead".into());
@@ -114,6 +130,6 @@ impl<'s> Executor<'s> {
                 .try_for_each(|item| canonical.apply(slice(request.input, item)).map(drop))
                 .map_err(|e| format!("ERR {e}"))?;
         }
-        Ok(items)
+        Ok((items, expiry))
     }
 }

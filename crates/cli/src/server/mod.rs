@@ -5,6 +5,7 @@ mod batch;
 mod command;
 mod connection;
 mod executor;
+mod expire;
 mod filter;
 pub mod follow;
 mod insert;

@@ -11,7 +11,7 @@ pub fn find(name: &[u8]) -> Option<&'static Command> {
 const fn items(name: &'static str, what: ItemOp, items: ItemArgs, summary: &'static str) -> Command {
     let arity = match items {
         ItemArgs::One => 3,
-        ItemArgs::Many => -3,
+        ItemArgs::OneExpiring | ItemArgs::Many => -3,
         ItemArgs::Listed => -4,
     };
     let group = if name.as_bytes()[0] == b'B' { "bf" } else { "cf" };
@@ -58,7 +58,7 @@ pub static COMMANDS: &[Command] = &[
     items("BF.MEXISTS", ItemOp::Ask, ItemArgs::Many, "Whether items may be in the filter"),
     items("CF.EXISTS", ItemOp::Ask, ItemArgs::One, "Whether an item may be in the filter"),
     items("CF.MEXISTS", ItemOp::Ask, ItemArgs::Many, "Whether items may be in the filter"),
-    items("BF.ADD", ItemOp::InsertNew, ItemArgs::One, "Adds an item unless it exists"),
+    items("BF.ADD", ItemOp::InsertNew, ItemArgs::OneExpiring, "Adds an item unless it exists"),
     items("BF.MADD", ItemOp::InsertNew, ItemArgs::Many, "Adds items unless they exist"),
     items("BF.INSERT", ItemOp::InsertNew, ItemArgs::Listed, "Adds items unless they exist"),
     items("CF.ADD", ItemOp::Insert, ItemArgs::One, "Adds one occurrence of an item"),

@@ -121,7 +121,7 @@ fn what_client_libraries_send_at_connection_is_understood() {
         ("RESET", "+RESET"),
         ("CLIENT GETNAME", "nil"),
         ("NOPE a b", "-ERR unknown command 'NOPE', with args beginning with: 'a' 'b' "),
-        ("COMMAND INFO bf.add nope", "[[\"bf.add\" :3 [+write +fast] :1 :1 :1 [] [] [] []] nil]"),
+        ("COMMAND INFO bf.add nope", "[[\"bf.add\" :-3 [+write +fast] :1 :1 :1 [] [] [] []] nil]"),
     ] {
         assert_eq!(client.ask(ask), reply, "{ask}");
     }

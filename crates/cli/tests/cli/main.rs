@@ -10,6 +10,7 @@ mod guard;
 mod guard_postgres;
 mod guard_remote;
 mod guard_serve;
+mod guard_serve_expiring;
 mod guard_serve_hostile;
 mod guard_serve_transactions;
 mod keyspaces;
