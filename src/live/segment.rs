@@ -26,6 +26,13 @@ impl LiveSegment {
         self.meta.expired_from(EXPIRED_SHARE)
     }
 
+    /// From when on no put of it is visible; `None` if never. Segments with tombstones alone go with merges,
+    /// except for those in time buckets, which no merge takes there.
+    pub fn has_expired_from(&self) -> Option<Time> {
+        let only_tombstones = self.meta.tombstones == self.meta.entries && self.meta.is_in_bucket();
+        if only_tombstones { Some(Time::START) } else { self.meta.expires_at() }
+    }
+
     /// Whether it has a sidecar whose checksums are not verified yet.
     pub fn waits_for_verification(&self) -> bool {
         self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())

@@ -266,7 +266,7 @@ impl Piece {
             entries: sum(|s| s.meta.entries),
             longest_streak: segments.iter().map(|s| s.meta.longest_streak).max().unwrap_or(0),
             ranges: sum(|s| s.meta.ranges),
-            has_expired_from: segments.iter().filter_map(|s| s.meta.expires_at()).min(),
+            has_expired_from: segments.iter().filter_map(LiveSegment::has_expired_from).min(),
             rewrite_from: segments.iter().filter_map(LiveSegment::rewrite_from).min(),
             segments: segments.into(),
         }

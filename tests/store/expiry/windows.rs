@@ -172,3 +172,22 @@ fn i15_deleting_in_a_window_hides_and_leaves_nothing() {
     timed.db.wait_for_compaction().unwrap();
     assert_eq!((recent.iter().count().unwrap(), recent.stats().unwrap().segments), (0, 0));
 }
+
+#[test]
+fn deletions_in_a_window_go_once_they_hide_nothing() {
+    let timed = with_large_memtables();
+    let recent = windowed(&timed, 120);
+    fill(&recent, 0..10);
+    timed.db.flush().unwrap();
+    (0..10u32).for_each(|n| recent.delete(n.wrapping_mul(0x9e37_79b9).to_be_bytes()).unwrap());
+    timed.db.flush().unwrap();
+    timed.db.wait_for_compaction().unwrap();
+    assert_eq!(recent.stats().unwrap().segments, 2);
+    timed.clock.advance(secs(120));
+    timed.db.wait_for_compaction().unwrap();
+    assert_eq!(recent.stats().unwrap().segments, 0);
+    recent.delete("missing").unwrap();
+    timed.db.flush().unwrap();
+    timed.db.wait_for_compaction().unwrap();
+    assert_eq!(recent.stats().unwrap().segments, 0);
+}
