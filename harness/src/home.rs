@@ -1,38 +1,60 @@
-//! The keyspace that the rows of a harness are in: the default one, or one among others. In the one called
-//! `aging`, all rows expire, in a hundred years; `recent` has a window of so long.
+//! The keyspace that the rows of a harness are in: the default one, or one among others. Its rows may expire, or
+//! it may have a window of time.
 
 use crate::support::Rng;
 use sidebloom::{Db, Error, Keyspace, KeyspaceOptions, Result};
 use std::time::Duration;
 
-const AGING: &str = "aging";
-const RECENT: &str = "recent";
-/// How long its rows live.
-const LIFETIME: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+/// How long the rows of a harness live if it does not wait for their end.
+const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
-/// The name of the keyspace; `None` for the default one.
+/// How long rows live that do not say so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Home(Option<&'static str>);
+enum Lifetime {
+    Unlimited,
+    ExpireAfter(Duration),
+    Window(Duration),
+}
+
+/// The name of the keyspace, `None` for the default one, and its rows' lifetime.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Home(Option<&'static str>, Lifetime);
 
 impl Home {
     pub fn random(rng: &mut Rng) -> Self {
-        Home(*rng.pick(&[None, Some("rows")]))
+        Home(*rng.pick(&[None, Some("rows")]), Lifetime::Unlimited)
+    }
+
+    /// A keyspace whose rows live so long: it expires them, or has a window.
+    pub fn random_of(rng: &mut Rng, lifetime: Duration) -> Self {
+        let lives = [Lifetime::ExpireAfter(lifetime), Lifetime::Window(lifetime), Lifetime::Window(lifetime)];
+        Home(Some("rows"), *rng.pick(&lives))
     }
 
     /// A named one for every other seed.
     pub fn of_seed(seed: u64) -> Self {
-        Home(
-            [Some("rows"), None, Some(AGING), None, Some(RECENT), None, Some(AGING), None][seed as usize % 8],
-        )
+        match seed % 8 {
+            0 => Home(Some("rows"), Lifetime::Unlimited),
+            2 | 6 => Home(Some("aging"), Lifetime::ExpireAfter(LONG)),
+            4 => Home(Some("recent"), Lifetime::Window(LONG)),
+            _ => Home(None, Lifetime::Unlimited),
+        }
     }
 
     /// Its rows in an open store. In one that is writable and has no such keyspace, creates it.
     pub fn of(self, db: &Db) -> Result<Keyspace> {
         match (self.find(db)?, self.0) {
-            (None, Some(AGING)) => db.create_keyspace(AGING, KeyspaceOptions::new().expire_after(LIFETIME)),
-            (None, Some(RECENT)) => db.create_keyspace(RECENT, KeyspaceOptions::new().window(LIFETIME)),
-            (None, Some(name)) => db.create_keyspace(name, KeyspaceOptions::new()),
+            (None, Some(name)) => db.create_keyspace(name, self.options()),
             (found, _) => Ok(found.unwrap_or_else(|| Keyspace::clone(db))),
+        }
+    }
+
+    /// The options of the keyspace.
+    pub fn options(self) -> KeyspaceOptions {
+        match self.1 {
+            Lifetime::Unlimited => KeyspaceOptions::new(),
+            Lifetime::ExpireAfter(lifetime) => KeyspaceOptions::new().expire_after(lifetime),
+            Lifetime::Window(lifetime) => KeyspaceOptions::new().window(lifetime),
         }
     }
 

@@ -29,6 +29,11 @@ impl Blob {
         Blob { bytes: Arc::from(&*self.bytes), expiry: millis }
     }
 
+    /// The value of a write that expires then; of one that does not expire, itself.
+    pub fn until_or_never(&self, millis: Option<u64>) -> Self {
+        millis.map_or_else(|| self.clone(), |millis| self.until(millis))
+    }
+
     /// When it expires.
     pub fn expiry(&self) -> u64 {
         self.expiry

@@ -2,9 +2,14 @@
 
 use super::blob::Blob;
 use super::player::Player;
-use super::program::Expiring;
+use super::program::{Expiring, Write, dated};
+use crate::contents::apply;
+use crate::home::Home;
 use sidebloom::{Batch, Expiry, TimeToLive};
 use std::time::Duration;
+
+/// No row that expires lives longer, in milliseconds.
+const LIFETIME_MAX: u64 = 1_000_000_000;
 
 impl Player<'_> {
     pub fn expiring(&mut self, op: &Expiring) {
@@ -31,7 +36,8 @@ impl Player<'_> {
                 }
                 self.ok("batch", self.rows().write(batch));
                 for (key, value, millis) in rows {
-                    let value = millis.map_or(value.clone(), |millis| self.dying(value, millis));
+                    let value =
+                        millis.map_or_else(|| self.put_now(value), |millis| self.dying(value, millis));
                     self.model.insert(key.clone(), value);
                 }
             }
@@ -90,7 +96,39 @@ impl Player<'_> {
         self.clock.millis() < self.latest
     }
 
-    fn expire(&mut self) {
+    /// When a row expires that is written now and does not say so.
+    pub fn until(&self) -> Option<u64> {
+        self.program.lifetime.map(|millis| self.now() + millis)
+    }
+
+    /// The value of a write now that does not say when it expires.
+    pub fn put_now(&self, value: &Blob) -> Blob {
+        value.until_or_never(self.until())
+    }
+
+    /// Applies writes of now to the model.
+    pub fn apply(&mut self, writes: &[Write]) {
+        let until = self.until();
+        apply(&mut self.model, &*dated(writes, until));
+    }
+
+    /// Rows go on living as long; whether by a window may change.
+    pub fn change_window(&mut self) {
+        let Some(millis) = self.program.lifetime else { return };
+        self.home = Home::random_of(&mut self.rng, Duration::from_millis(millis));
+        self.ok("set_options", self.rows().set_options(self.home.options()));
+    }
+
+    /// So much time passes that all rows expire that ever do.
+    pub fn pass_all(&mut self) {
+        let behind = self.latest.saturating_sub(self.clock.millis());
+        self.clock.advance(Duration::from_millis(behind + LIFETIME_MAX));
+        self.expire();
+        self.ok("flush", self.db().flush());
+    }
+
+    /// What has expired by now is gone.
+    pub fn expire(&mut self) {
         let now = self.now();
         self.model.retain(|_, value| !value.has_expired(now));
     }

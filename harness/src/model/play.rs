@@ -5,7 +5,7 @@ use super::player::Player;
 use super::program::{Op, Program, Span};
 use super::rows::Walk;
 use super::threads::Phase;
-use crate::contents::{Change, apply, batch_of};
+use crate::contents::{Change, batch_of};
 use crate::harness::Counts;
 use sidebloom::filter::Verdict;
 use sidebloom::{Error, Range, Snapshot};
@@ -40,7 +40,7 @@ impl Player<'_> {
             Op::Ingest(rows) => self.ingest(rows),
             Op::Put(key, value) => {
                 self.ok("put", self.rows().put(key, value));
-                self.model.insert(key.clone(), value.clone());
+                self.model.insert(key.clone(), self.put_now(value));
             }
             Op::Delete(key) => {
                 self.ok("delete", self.rows().delete(key));
@@ -49,7 +49,7 @@ impl Player<'_> {
             Op::DeleteSpan(span) => self.delete_span(span),
             Op::Batch(writes) => {
                 self.ok("batch", self.rows().write(batch_of(self.rows(), writes)));
-                apply(&mut self.model, writes);
+                self.apply(writes);
             }
             Op::Get(key) => self.get(key),
             Op::MultiGet(keys) => self.multi_get(keys),
@@ -81,9 +81,9 @@ impl Player<'_> {
             Op::Reopen => self.reopen(),
             Op::Threads(writers) => {
                 self.phases += 1;
-                let (base, what) = (self.phases << 32, self.what());
+                let (base, until, what) = (self.phases << 32, self.until(), self.what());
                 let (db, rows) = (self.open.as_ref().unwrap(), self.rows.as_ref().unwrap());
-                let phase = Phase { db, rows, before: &self.model, writers, base, what: &what };
+                let phase = Phase { db, rows, before: &self.model, writers, base, until, what: &what };
                 let (after, calls) = phase.run(&mut self.rng);
                 self.model = after;
                 self.calls += calls;
@@ -105,7 +105,7 @@ impl Player<'_> {
             return;
         }
         self.ok("delete_range", deleted);
-        apply(&mut self.model, &[Change::DeleteSpan(span.clone())]);
+        self.apply(&[Change::DeleteSpan(span.clone())]);
     }
 
     fn ingest(&mut self, rows: &[(Blob, Blob)]) {
@@ -133,7 +133,7 @@ impl Player<'_> {
                 self.ok("ingest_unsorted", self.rows().ingest_unsorted(rows));
             }
         }
-        self.model.extend(rows.iter().cloned());
+        rows.iter().for_each(|(key, value)| _ = self.model.insert(key.clone(), self.put_now(value)));
         self.check_all();
     }
 

@@ -2,7 +2,7 @@
 
 use super::blob::Blob;
 use super::player::Player;
-use super::program::{Conditional, Span, Step, Write};
+use super::program::{Conditional, Span, Step, Write, dated};
 use super::transactions::{Open, Walked};
 use crate::contents::{Change, add_to, apply};
 use sidebloom::{Batch, CompareAndSet, Error, Isolation};
@@ -17,13 +17,15 @@ impl Player<'_> {
             Conditional::InsertNew(key, value) => {
                 let is_new = self.ok("insert_new", self.rows().insert_new(key, value));
                 self.same("insert_new", is_new, !self.model.contains_key(key));
-                self.model.entry(key.clone()).or_insert(value.clone());
+                let value = self.put_now(value);
+                self.model.entry(key.clone()).or_insert(value);
             }
             Conditional::InsertNewMany(rows) => {
                 let found = self.ok("insert_new_many", self.rows().insert_new_many(rows));
                 for ((key, value), is_new) in rows.iter().zip(&found) {
                     self.same("insert_new_many", *is_new, !self.model.contains_key(key));
-                    self.model.entry(key.clone()).or_insert(value.clone());
+                    let value = self.put_now(value);
+                    self.model.entry(key.clone()).or_insert(value);
                 }
                 self.same("answers of insert_new_many", found.len(), rows.len());
             }
@@ -35,7 +37,7 @@ impl Player<'_> {
                 match self.ok("compare_and_set", done) {
                     CompareAndSet::Set => {
                         self.same("compare_and_set", true, *holds);
-                        apply(&mut self.model, &[Change::of(key.clone(), new.clone())]);
+                        self.apply(&[Change::of(key.clone(), new.clone())]);
                     }
                     CompareAndSet::Differs(found) => {
                         self.same("compare_and_set", false, *holds);
@@ -52,7 +54,7 @@ impl Player<'_> {
                 let set = self.ok("update", done);
                 self.same("update", set.as_ref(), new.as_ref());
                 self.same_value("update", key, seen.as_deref(), &self.model);
-                apply(&mut self.model, &[Change::of(key.clone(), new.clone())]);
+                self.apply(&[Change::of(key.clone(), new.clone())]);
             }
             Conditional::Batch(expected, writes) => self.expecting(expected, writes),
         }
@@ -73,7 +75,7 @@ impl Player<'_> {
         match self.rows().write(batch) {
             Ok(()) => {
                 self.same("a batch with expectations", None, fails);
-                apply(&mut self.model, writes);
+                self.apply(writes);
             }
             // One key may be expected to have and not to have its value.
             Err(Error::Conflict { .. } | Error::Contradiction { .. }) if fails.is_some() => {}
@@ -141,7 +143,7 @@ impl Player<'_> {
                     _ => {
                         self.ok("write in a transaction", written);
                         if !matches!(write, Change::DeleteSpan(span) if span.is_empty()) {
-                            open.writes.push(write.clone());
+                            open.writes.extend(dated(std::slice::from_ref(write), self.until()).into_owned());
                         }
                     }
                 }
@@ -151,7 +153,7 @@ impl Player<'_> {
                 self.same("insert_new in a transaction", is_new, !open.contents().contains_key(key));
                 open.note_read(key);
                 if is_new {
-                    open.writes.push(Change::Put(key.clone(), value.clone()));
+                    open.writes.push(Change::Put(key.clone(), self.put_now(value)));
                 }
             }
             Step::SetSavepoint => open.savepoint = Some((open.tx.savepoint(), open.writes.len())),
@@ -227,7 +229,9 @@ impl Player<'_> {
         match committed {
             Ok(()) => {
                 self.same("a commit's conflict", false, conflicts);
+                // How long a row lives counts from its put. It may have expired since.
                 apply(&mut self.model, &writes);
+                self.expire();
             }
             Err(Error::Conflict { .. }) => self.same("a commit's conflict", true, conflicts),
             Err(error) => panic!("{}: commit: {error}", self.what()),

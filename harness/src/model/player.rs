@@ -13,6 +13,7 @@ use crate::support::{Rng, TestClock};
 use sidebloom::{Db, Keyspace, Options, Snapshot};
 use std::fmt::Debug;
 use std::sync::Arc;
+use std::time::Duration;
 use xxhash_rust::xxh3::Xxh3;
 
 pub struct Player<'a> {
@@ -56,7 +57,11 @@ impl<'a> Player<'a> {
     /// Opens a new store.
     pub fn new(program: &'a Program, seed: u64, configuration: u64) -> Self {
         let mut rng = Rng::new(seed << 8 | configuration);
-        let (place, home) = (StoreLocation::random(&mut rng), Home::random(&mut rng));
+        let place = StoreLocation::random(&mut rng);
+        let home = match program.lifetime {
+            Some(millis) => Home::random_of(&mut rng, Duration::from_millis(millis)),
+            None => Home::random(&mut rng),
+        };
         let mut player = Player {
             program,
             rng,

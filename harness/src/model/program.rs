@@ -6,6 +6,7 @@ use super::keys::{Keys, value};
 use crate::contents::{self, Change};
 use crate::support::Rng;
 use sidebloom::Isolation;
+use std::borrow::Cow;
 use std::ops::Bound;
 
 /// Calls per program, not counting threads.
@@ -104,6 +105,8 @@ pub enum Step {
 #[derive(Debug)]
 pub struct Program {
     pub ops: Vec<Op>,
+    /// How long rows live that do not say so, in milliseconds.
+    pub lifetime: Option<u64>,
     /// Bounds for compactions of a part.
     pub keys: Keys,
 }
@@ -123,15 +126,35 @@ impl Program {
             }
             ops.push(op(&mut rng, &keys, deletions));
         }
+        let mut rng = Rng::new(seed ^ 0xe8_9a11);
+        let lifetime = (seed % 4 == 3).then(|| *rng.pick(&[1000, 4000, 15_000, 60_000]));
         if seed % 2 == 1 {
-            add_expiring(&mut ops, &keys, &mut Rng::new(seed ^ 0xe8_9a11));
+            add_expiring(&mut ops, &keys, lifetime, &mut rng);
         }
-        Program { ops, keys }
+        Program { ops, lifetime, keys }
+    }
+
+    /// Whether no row lives forever.
+    pub fn all_expire(&self) -> bool {
+        let is_kept = |op: &Op| matches!(op, Op::Expiring(Expiring::Touch(_, None)));
+        self.lifetime.is_some() && !self.ops.iter().any(is_kept)
     }
 }
 
-/// Adds rows that expire, and time.
-fn add_expiring(ops: &mut Vec<Op>, keys: &Keys, rng: &mut Rng) {
+/// The writes of rows that expire then.
+pub fn dated(writes: &[Write], until: Option<u64>) -> Cow<'_, [Write]> {
+    if until.is_none() {
+        return Cow::Borrowed(writes);
+    }
+    let dated = |write: &Write| match write {
+        Change::Put(key, value) => Change::Put(key.clone(), value.until_or_never(until)),
+        deletion => deletion.clone(),
+    };
+    writes.iter().map(dated).collect()
+}
+
+/// Adds rows that expire, and time. What others live decides how fast it passes.
+fn add_expiring(ops: &mut Vec<Op>, keys: &Keys, of_others: Option<u64>, rng: &mut Rng) {
     let is_frequent = rng.percent(50);
     for _ in 0..if is_frequent { OPS / 2 } else { OPS / 10 } {
         let lifetime = |rng: &mut Rng| match rng.below(10) {
@@ -153,10 +176,12 @@ fn add_expiring(ops: &mut Vec<Op>, keys: &Keys, rng: &mut Rng) {
             15 => Expiring::TimeToLive(keys.near(rng)),
             21 => Expiring::PassToExpiry,
             20 => Expiring::SetBack(keys.pick(rng), *rng.pick(&[1, 1000, 10_000, 86_400_000])),
-            _ => Expiring::Pass(match rng.below(10) {
-                0 => 100_000,
-                1..=3 => rng.below(3),
-                _ => rng.below(10_000),
+            _ => Expiring::Pass(match (rng.below(10), of_others) {
+                (0, None) => 100_000,
+                (0, Some(lifetime)) => rng.below(2 * lifetime),
+                (1..=3, _) => rng.below(3),
+                (_, None) => rng.below(10_000),
+                (_, Some(lifetime)) => rng.below(lifetime / 6),
             }),
         };
         ops.insert(rng.below(ops.len() as u64 + 1) as usize, Op::Expiring(one));

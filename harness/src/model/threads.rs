@@ -5,7 +5,7 @@
 //! counters of all writers must hold exactly the batches that they name.
 
 use super::blob::{Blob, Model};
-use super::program::Write;
+use super::program::{Write, dated};
 use crate::config;
 use crate::contents::{add_to, apply, rows_put};
 use crate::support::Rng;
@@ -20,6 +20,8 @@ pub struct Phase<'a> {
     pub writers: &'a [Vec<Vec<Write>>],
     /// The values of the counters before the first batch; larger than in any earlier phase.
     pub base: u64,
+    /// When what they write expires.
+    pub until: Option<u64>,
     pub what: &'a str,
 }
 
@@ -98,9 +100,12 @@ impl Phase<'_> {
     fn after(&self, done: &[u64]) -> Model {
         let mut model = self.before.clone();
         for (writer, (batches, done)) in self.writers.iter().zip(done).enumerate() {
-            batches.iter().take(*done as usize).for_each(|writes| apply(&mut model, writes));
+            for writes in batches.iter().take(*done as usize) {
+                apply(&mut model, &*dated(writes, self.until));
+            }
             if *done > 0 {
-                counters(writer).into_iter().for_each(|key| _ = model.insert(key, counter(self.base + done)));
+                let number = counter(self.base + done).until_or_never(self.until);
+                counters(writer).into_iter().for_each(|key| _ = model.insert(key, number.clone()));
             }
         }
         model
