@@ -8,12 +8,17 @@ use crate::id::FileKind;
 use crate::key::Space;
 use crate::manifest::ManifestState;
 use crate::options::Options;
+use crate::sync::WallClock;
 use std::sync::Arc;
 
 impl Repair<'_> {
     /// Gives keyspaces that have lost their names those that segments have for them. A catalog has all names,
     /// and what it does not name was dropped, unless something was lost or set aside.
-    pub(super) fn restore_keyspace_names(&mut self, state: &ManifestState) -> Result<()> {
+    pub(super) fn restore_keyspace_names(
+        &mut self,
+        state: &ManifestState,
+        clock: Arc<dyn WallClock>,
+    ) -> Result<()> {
         let is_numbered = |stored: &[u8]| Space::of(stored).and_then(Space::number).is_some();
         let are_in_segments =
             state.segments.values().any(|s| is_numbered(&s.smallest) || is_numbered(&s.largest));
@@ -32,7 +37,7 @@ impl Repair<'_> {
             let named = self.properties(*id)?.and_then(|own| own.keyspace);
             self.keyspace_names.extend(named.map(|of| (of.number, of.name)));
         }
-        let options = Options { fs: Arc::clone(&self.fs), ..Options::new() };
+        let options = Options { fs: Arc::clone(&self.fs), clock, ..Options::new() };
         let restored = open_writable(self.path, options, OldFiles::Keep)
             .and_then(|engine| engine.restore_keyspace_names(&self.keyspace_names, is_sound));
         match restored {

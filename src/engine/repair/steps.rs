@@ -124,7 +124,7 @@ impl Repair<'_> {
         let next_seq = self.repair_logs(&state)?;
         self.set_aside_replaced()?;
         self.fs.sync_dir(self.path)?;
-        self.restore_keyspace_names(&state)?;
+        self.restore_keyspace_names(&state, Arc::clone(&clock))?;
         if next_seq.max(state.newest_in_segments()) > NEXT_SEQ_KEPT_MAX {
             tracing::warn!(next_seq, "the sequence numbers are near their end: renumbering all rows");
             let state = renumber(Arc::clone(&self.fs), self.path, clock)?;

@@ -2,6 +2,7 @@
 
 use super::{Timed, after, options, secs};
 use crate::support::{copy_store, fast_dir};
+use sidebloom::KeyspaceOptions;
 use std::sync::Arc;
 
 #[test]
@@ -52,4 +53,21 @@ fn i15_a_clock_that_jumps_ahead_and_back_stands_still() {
     timed.db.put_with("b", "1", after(60)).unwrap();
     timed.clock.advance(secs(3600));
     assert_eq!(timed.get("b"), Some("1".into()), "its minute has not begun");
+}
+
+#[test]
+fn i15_a_repair_without_a_manifest_goes_by_the_clock_of_its_options() {
+    let timed = Timed::new();
+    timed.clock.set_back(secs(20 * 365 * 86_400)); // Long before the system's time.
+    let rows = timed.db.create_keyspace("rows", KeyspaceOptions::new()).unwrap();
+    rows.put_with("a", "1", after(3600)).unwrap();
+    timed.db.flush().unwrap();
+    drop(rows);
+    let Timed { dir, clock, db } = timed;
+    db.close().unwrap();
+    let path = dir.path().join("store");
+    std::fs::remove_file(path.join("MANIFEST")).unwrap();
+    assert!(options(&clock).repair(&path).unwrap().rebuilt);
+    let rows = options(&clock).open(&path).unwrap().keyspace("rows").unwrap();
+    assert_eq!(rows.get("a").unwrap().as_deref(), Some(&b"1"[..]));
 }
