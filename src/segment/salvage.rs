@@ -111,10 +111,11 @@ pub fn salvage(
             ranges = ranges.or(salvager.ranges(handle)?);
             own = own.or(salvager.properties(handle)?);
         }
-        // If every byte up to the footer belongs to a found block, there are no others.
+        // If every byte up to the footer belongs to a found block, there are no others. Without the last of
+        // them, the properties, the end of the file need not have been a footer.
         let (from, to) = (end.unwrap_or(0), len.saturating_sub(FOOTER_BYTES as u64));
         let read_to = found.iter().fold(from, |at, block| if block.offset == at { block.end() } else { at });
-        let is_none = read_to == to || own.as_ref().is_some_and(|own| own.facts.ranges == 0);
+        let is_none = own.as_ref().is_some_and(|own| read_to == to || own.facts.ranges == 0);
         let none = is_none.then(RangeTombstones::default);
         salvaged.properties = salvaged.properties.or(own);
         salvaged.ranges = salvaged.ranges.or(ranges).or(none);

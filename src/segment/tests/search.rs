@@ -84,3 +84,19 @@ fn blocks_of_every_form_and_size_are_found_without_an_index() {
         }
     }
 }
+
+#[test]
+fn no_cut_hides_that_a_segment_had_range_tombstones() {
+    let model: Model = (0..30).map(|n| (format!("song:{n:06}").into_bytes(), put(n, vec![7]))).collect();
+    let all = [("song:000003", "song:000009", 50), ("song:000010", "song:000012", 50)];
+    let options = WriterOptions { block_bytes: 4096, compression: Compression::None };
+    let bytes = std::fs::read(&fixture_with(&model, ranges(&all), options).path).unwrap();
+    for len in 0..bytes.len() {
+        let fs = SimFs::new();
+        fs.write("segment", bytes[..len].to_vec());
+        let file = crate::fs::Fs::open(&fs, Path::new("segment")).unwrap();
+        let found = salvage(&file, ID, None, &mut SEARCH_BYTES_REPAIR.clone(), &mut |_, _, _, _| Ok(()));
+        let found = found.unwrap().ranges;
+        assert!(found.is_none_or(|found| !found.is_empty()), "cut to {len} of {} bytes", bytes.len());
+    }
+}
