@@ -162,13 +162,17 @@ fn rows(block: &[u8]) -> Vec<(Vec<u8>, u64)> {
         _ => return Vec::new(),
     };
     let [count, prefix, keys, values] = [0, 4, 8, 12].map(|at| u32_at(block, at));
-    let [key_width, value_width, seq_width, tombstones] = [16, 17, 18, 19].map(|at| usize::from(block[at]));
+    let [key_width, value_width, seq_width, kinds] = [16, 17, 18, 19].map(|at| usize::from(block[at]));
     let value_width = value_width & 0x7f; // Without the bit of coded values.
     let prefix_at = 28 + count;
     let key_ends = prefix_at + prefix;
     let value_ends = key_ends + count * key_width;
     let seqs = value_ends + count * value_width;
-    let suffixes = seqs + count * seq_width + tombstones * count.div_ceil(8);
+    let expiries = match kinds >> 1 {
+        0 => 0,
+        width => 8 + count * width,
+    };
+    let suffixes = seqs + count * seq_width + (kinds & 1) * count.div_ceil(8) + expiries;
     let all = |one: usize, width: usize| if width == 0 { one * count } else { one };
     assert_eq!(suffixes + all(keys, key_width) + all(values, value_width), block.len());
     let uint = |at: usize, width: usize| -> u64 {

@@ -2,6 +2,7 @@
 //! their ranges. Answers may then be wrong. But nothing panics, every error has a name, and a repair gives a
 //! store that opens, takes writes and is sound.
 
+use super::extreme_facts;
 use super::formats::{RECORD_NUMBERS, record_head};
 use super::store::{Kind, Store, Victim};
 use crate::support::{Rng, SimFs};
@@ -65,8 +66,13 @@ impl<'a> Extreme<'a> {
         let victim = if victims.is_empty() { return None } else { rng.pick(victims) };
         let mut bytes = victim.target.bytes.to_vec();
         let how = match kind {
+            Kind::Manifest if rng.percent(30) => added(rng, store, &mut bytes)?,
             Kind::Manifest => edit(rng, &mut bytes),
             Kind::Log => record(rng, victim, &mut bytes),
+            _ if rng.percent(30) => {
+                let number = number(rng);
+                extreme_facts::expiry_in_block(rng, victim, number, &mut bytes)?
+            }
             _ => footer(rng, &mut bytes),
         };
         Some(Extreme { victim, how, bytes })
@@ -108,13 +114,37 @@ fn named<T>(outcome: sidebloom::Result<T>) -> Option<T> {
 
 /// Appends an edit with one enormous number.
 fn edit(rng: &mut Rng, manifest: &mut Vec<u8>) -> String {
-    let (field, number) = (*rng.pick(&[1, 3, 4, 4, 4, 6]), number(rng));
+    let (field, number) = (*rng.pick(&[1, 3, 4, 4, 4, 6, 7, 7]), number(rng));
     let mut payload = vec![field];
     varint(&mut payload, number);
     if field == 6 {
         varint(&mut payload, 40);
         varint(&mut payload, rng.below(100));
     }
+    append(manifest, payload);
+    format!("an edit with {number} in field {field}")
+}
+
+/// Appends an edit that adds a segment again, with one enormous number in its facts.
+fn added(rng: &mut Rng, store: &Store, manifest: &mut Vec<u8>) -> Option<String> {
+    if store.segments.is_empty() {
+        return None;
+    }
+    let id = rng.pick(&store.segments).id;
+    let mut added = store.manifest.added.get(&id)?.clone();
+    let (at, number) = (rng.below(added.numbers.len() as u64) as usize, number(rng));
+    added.numbers[at] = number;
+    let mut payload = vec![1];
+    varint(&mut payload, id);
+    payload.push(2);
+    payload.extend(added.head);
+    added.numbers.iter().for_each(|number| varint(&mut payload, *number));
+    append(manifest, payload);
+    Some(format!("{number} as number {at} of the facts of segment {id}"))
+}
+
+/// Appends an edit with these fields.
+fn append(manifest: &mut Vec<u8>, mut payload: Vec<u8>) {
     payload.push(0xff);
     let tag = crc32fast::hash(&manifest[12..20]) | 0x0303_0303;
     let head = manifest.len();
@@ -124,7 +154,6 @@ fn edit(rng: &mut Rng, manifest: &mut Vec<u8>) -> String {
     manifest.extend([0; 4]);
     put_crc(manifest, head, head + 12);
     manifest.extend(payload);
-    format!("an edit with {number} in field {field}")
 }
 
 /// Changes a number of a record's head, or the first sequence number of the log.

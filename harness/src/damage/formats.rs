@@ -12,10 +12,19 @@ pub struct Manifest {
     pub pieces: Vec<Range<usize>>,
     /// The first and the last key of each segment.
     pub segments: BTreeMap<u64, (Vec<u8>, Vec<u8>)>,
+    /// The fields that added them.
+    pub added: BTreeMap<u64, Added>,
     pub log_floor: u64,
     pub last_seq: u64,
     /// The log and its synced bytes.
     pub mark: Option<(u64, u64)>,
+}
+
+/// A field that adds a segment: what comes before the numbers of its facts, and these.
+#[derive(Debug, Clone)]
+pub struct Added {
+    pub head: Vec<u8>,
+    pub numbers: Vec<u64>,
 }
 
 /// A record of a log; the header counts as one without operations.
@@ -92,13 +101,18 @@ pub fn manifest(bytes: &[u8]) -> Manifest {
             match fields.u8() {
                 1 => _ = found.segments.remove(&fields.varint()),
                 2 => {
+                    let field = fields.0;
                     let id = fields.varint();
                     fields.u8(); // level
                     fields.varint(); // format version
                     (0..8).for_each(|_| _ = fields.u8()); // digest
                     (0..2).for_each(|_| _ = fields.varint()); // lengths
                     added.push((id, (fields.bytes(), fields.last_key())));
-                    (0..fields.u8()).for_each(|_| _ = fields.varint()); // counts, sequence numbers
+                    let count = fields.u8();
+                    let head = field[..field.len() - fields.0.len()].to_vec();
+                    // Counts, sequence numbers, expiries, the end of the time bucket.
+                    let numbers = (0..count).map(|_| fields.varint()).collect();
+                    found.added.insert(id, Added { head, numbers });
                 }
                 3 => found.log_floor = fields.varint(),
                 4 => _ = fields.varint(),
@@ -108,6 +122,7 @@ pub fn manifest(bytes: &[u8]) -> Manifest {
                     found.mark = found.mark.max(Some(mark));
                     fields.varint();
                 }
+                7 => _ = fields.varint(), // The time.
                 0xff => break,
                 other => panic!("field {other} in an edit"),
             }

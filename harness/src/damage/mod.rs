@@ -2,6 +2,7 @@
 //! file and an offset in it (I6); damaged sidecars change nothing (I2); repair recovers the rest.
 
 mod beside;
+mod extreme_facts;
 mod extremes;
 mod formats;
 mod harm;

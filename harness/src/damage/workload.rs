@@ -2,17 +2,23 @@
 
 use super::beside::Beside;
 use crate::config;
-use crate::contents::{Change, Span, batch_of};
-use crate::support::{Contents, Crash, OpKind, Rng, SimFs};
-use sidebloom::{Batch, Db, Durability, FilterPolicy, Options};
+use crate::contents::{Change, Span, add_to, batch_of};
+use crate::support::{Contents, Crash, OpKind, Rng, SimFs, TestClock};
+use sidebloom::{Batch, Db, Durability, Expiry, FilterPolicy, Options};
 use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, UNIX_EPOCH};
 
 /// The names and bytes of all files at some moment.
 pub type Files = BTreeMap<PathBuf, Vec<u8>>;
+
+/// The time of day at which the store is built and read, in milliseconds since 1970. Below 1000, no log says
+/// the time, which would take a sequence number.
+const FIRST_MILLIS: u64 = 100;
+const LAST_MILLIS: u64 = 900;
 
 /// Operation `i` has sequence number `i + 1`.
 pub type Op = Change;
@@ -115,6 +121,9 @@ struct Filling {
     options: Options,
     shape: Shape,
     ops: Vec<Op>,
+    clock: Arc<TestClock>,
+    /// Whether rows expire.
+    expires: bool,
     /// `None` in stores without keyspaces.
     beside: Option<Beside>,
 }
@@ -127,7 +136,7 @@ impl Filling {
     fn write(&mut self, rng: &mut Rng, db: &Db, batches: u64) {
         for _ in 0..batches {
             let ops: Vec<Op> = (0..1 + rng.below(5)).map(|_| self.shape.op(rng)).collect();
-            let batch = batch_of(db, &ops);
+            let batch = if self.expires { expiring_batch(rng, db, &ops) } else { batch_of(db, &ops) };
             self.ops.extend(ops);
             let durability = *rng.pick(&[Durability::Os, Durability::Os, Durability::Os, Durability::Sync]);
             db.write_with(batch, durability).unwrap();
@@ -204,6 +213,27 @@ impl Filling {
     }
 }
 
+/// A batch of the operations, where some rows expire long after the store is read. Some deletions are rows that
+/// have expired by then.
+fn expiring_batch(rng: &mut Rng, db: &Db, ops: &[Op]) -> Batch {
+    let at = |millis| Expiry::at(UNIX_EPOCH + Duration::from_millis(millis));
+    let mut batch = Batch::new();
+    let mut of_rows = batch.keyspace(db);
+    for op in ops {
+        match op {
+            Change::Put(key, value) if rng.percent(50) => {
+                let after = *rng.pick(&[1, 1000, 100 * 365 * 24 * 3_600_000]);
+                of_rows.put_with(key, value, at(LAST_MILLIS + 1 + rng.below(after)));
+            }
+            Change::Delete(key) if rng.percent(70) => {
+                of_rows.put_with(key, "has expired", at(1 + rng.below(LAST_MILLIS)));
+            }
+            op => add_to(&mut of_rows, std::slice::from_ref(op)),
+        }
+    }
+    batch
+}
+
 fn files_of(fs: &SimFs) -> Files {
     fs.files().into_iter().filter_map(|path| Some((path.clone(), fs.read(&path)?))).collect()
 }
@@ -218,11 +248,15 @@ pub fn build(seed: u64, dir: &Path) -> Built {
     let fs = SimFs::new();
     // Every segment has a filter, or none has.
     let policy = if rng.percent(15) { FilterPolicy::OFF } else { config::policy_with_filters(&mut rng) };
+    let clock = Arc::new(TestClock::new());
+    clock.set_back(Duration::from_millis(clock.millis() - FIRST_MILLIS));
     let options = config::random(&mut rng, Arc::new(fs.clone())).filter_policy(policy);
+    let options = options.clock(Arc::clone(&clock) as _);
     let has_filters = policy.is_on();
     let shape = Shape::random(&mut rng);
-    let beside = seed.is_multiple_of(2).then(Beside::default);
-    let mut filling = Filling { fs, dir: dir.to_path_buf(), options, shape, ops: Vec::new(), beside };
+    let beside = seed.is_multiple_of(2).then(|| Beside::new(seed.is_multiple_of(4)));
+    let (dir, ops, expires) = (dir.to_path_buf(), Vec::new(), seed % 4 < 2);
+    let mut filling = Filling { fs, dir, options, shape, ops, clock, expires, beside };
     let mut db = filling.open();
     let mut ingested = Contents::new();
     if rng.percent(30) {
@@ -237,6 +271,9 @@ pub fn build(seed: u64, dir: &Path) -> Built {
     for _ in 0..rounds {
         let batches = 5 + rng.below(60);
         filling.write(&mut rng, &db, batches);
+        if expires {
+            filling.clock.advance(Duration::from_millis(rng.below(200)));
+        }
         filling.rearrange(&mut rng, &db);
         earlier.push(filling.files());
         if rng.percent(20) {
@@ -268,6 +305,7 @@ pub fn build(seed: u64, dir: &Path) -> Built {
         6..8 => filling.killed_while_rearranging(&mut rng, &db),
         _ => filling.files(),
     };
+    filling.clock.advance(Duration::from_millis(LAST_MILLIS - filling.clock.millis()));
     let beside = filling.beside.unwrap_or_default();
     Built { options: filling.options, has_filters, files, earlier, ingested, ops: filling.ops, beside }
 }
