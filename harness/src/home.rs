@@ -1,5 +1,5 @@
-//! The keyspace that the rows of a harness are in: the default one, or one among others. Its rows may expire, or
-//! it may have a window of time.
+//! The keyspace that the rows of a harness are in: the default one, or one among others. Its rows may expire,
+//! or it may have a window of time.
 
 use crate::support::Rng;
 use sidebloom::{Db, Error, Keyspace, KeyspaceOptions, Result};

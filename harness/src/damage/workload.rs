@@ -213,8 +213,8 @@ impl Filling {
     }
 }
 
-/// A batch of the operations, where some rows expire long after the store is read. Some deletions are rows that
-/// have expired by then.
+/// A batch of the operations, where some rows expire long after the store is read. Some deletions are rows
+/// that have expired by then.
 fn expiring_batch(rng: &mut Rng, db: &Db, ops: &[Op]) -> Batch {
     let at = |millis| Expiry::at(UNIX_EPOCH + Duration::from_millis(millis));
     let mut batch = Batch::new();
