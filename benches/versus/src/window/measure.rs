@@ -61,9 +61,8 @@ pub fn run(task: &WindowTask) -> Result<WindowFigures> {
         has_ended: AtomicBool::new(false),
     };
     let (before, begin) = (ResourceCounters::now(dir), Instant::now());
-    let (answers, disk) = stream_through(&shared, dir)?;
-    let stream = begin.elapsed();
-    let full = shared.full.get().map_or(Duration::ZERO, Instant::elapsed);
+    let (answers, disk, end) = stream_through(&shared, dir)?;
+    let full = shared.full.get().copied().unwrap_or(end);
     let (held, memory_bytes) = (store.held()?, kernel::resident_memory().0);
     let settling = Instant::now();
     store.finish()?;
@@ -71,8 +70,8 @@ pub fn run(task: &WindowTask) -> Result<WindowFigures> {
     let percentile = |share: f64| answers.nanos.value_at_quantile(share);
     let is_timed = !answers.nanos.is_empty();
     Ok(WindowFigures {
-        stream_ns: stream.as_nanos() as u64,
-        full_ns: full.as_nanos() as u64,
+        stream_ns: (end - begin).as_nanos() as u64,
+        full_ns: (end - full).as_nanos() as u64,
         settle_ns,
         inserted: answers.inserted,
         wrongly_new: answers.wrongly_new,
@@ -86,7 +85,8 @@ pub fn run(task: &WindowTask) -> Result<WindowFigures> {
     })
 }
 
-fn stream_through(shared: &Shared<'_>, dir: &Path) -> Result<(Answers, Disk)> {
+/// Returns the answers, and when the last one came.
+fn stream_through(shared: &Shared<'_>, dir: &Path) -> Result<(Answers, Disk, Instant)> {
     std::thread::scope(|scope| {
         let sampling = scope.spawn(|| shared.sample_disk(dir));
         let threads: Vec<_> =
@@ -99,9 +99,10 @@ fn stream_through(shared: &Shared<'_>, dir: &Path) -> Result<(Answers, Disk)> {
                 Err(error) => failed = Some(error),
             }
         }
+        let end = Instant::now();
         shared.has_ended.store(true, Relaxed);
         let disk = sampling.join().map_err(|_| "the sampling thread panicked")?;
-        failed.map_or(Ok((all, disk)), Err)
+        failed.map_or(Ok((all, disk, end)), Err)
     })
 }
 
