@@ -162,8 +162,7 @@ impl RecordHead {
         (d.position() == head.len() && head_crc(tag, numbers) == crc).then_some(head)
     }
 
-    /// Where the head at the start of `bytes` seems to end, whether or not it is damaged. `None` if not within
-    /// `bytes`.
+    /// Where the head at the start of `bytes` seems to end, damaged or not. `None` if not within `bytes`.
     pub fn end_in(bytes: &[u8]) -> Option<usize> {
         let mut d = Decoder::new(bytes);
         d.take(FIXED_HEAD_BYTES)?;

@@ -3,7 +3,7 @@
 use super::record::{WindowFigures, WindowSettings};
 use super::store::{OpenSpec, WindowStore};
 use super::stores;
-use super::stream::{Event, StreamClock};
+use super::stream::{CHUNK, Event, StreamClock};
 use super::task::WindowTask;
 use crate::error::Result;
 use crate::kernel::{self, ResourceCounters};
@@ -13,8 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-/// Positions that a thread takes at once.
-pub const CHUNK: u64 = 256;
 /// How often disk space is sampled.
 const SAMPLE: Duration = Duration::from_millis(250);
 

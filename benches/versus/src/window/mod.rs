@@ -1,8 +1,8 @@
 //! `versus window`: ids that are remembered for a while.
 //!
-//! A stream of ids passes through a store that tells which of them it has not seen within the last window, and
-//! remembers those. Each store runs in a process of its own, one after the other, with the same ids in the
-//! same order.
+//! A stream of ids passes through a store that tells which of them it has not seen within the last window,
+//! and remembers those. Each store runs in a process of its own, one after the other, with the same ids in
+//! the same order.
 
 mod fjall_store;
 mod kind;
@@ -17,6 +17,7 @@ mod stores;
 mod stream;
 mod tables;
 mod task;
+mod worker;
 
 use crate::error::Result;
 use crate::format::{self, number};

@@ -3,7 +3,7 @@
 //! Its clock is the system's, so a life is measured first: as long as the server takes for a window of ids.
 
 use super::store::{Held, OpenSpec, WindowStore};
-use super::stream::{Event, Stream};
+use super::stream::{CHUNK, Event, Stream};
 use crate::error::Result;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::net::UnixStream;
@@ -65,7 +65,7 @@ impl RedisStore {
         std::thread::scope(|scope| {
             let set = |thread: u64| -> Result<()> {
                 let numbers: Vec<u64> = (thread..TRIAL).step_by(threads as usize).collect();
-                for chunk in numbers.chunks(super::measure::CHUNK as usize) {
+                for chunk in numbers.chunks(CHUNK as usize) {
                     let events: Vec<Event> = chunk.iter().map(|number| trial.event(*number)).collect();
                     self.first_seen_all(thread as usize, &events, &mut Vec::new(), &mut Vec::new())?;
                 }

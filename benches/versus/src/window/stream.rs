@@ -12,6 +12,8 @@ pub const ID_BYTES: usize = 24;
 pub const VALUE_BYTES: usize = 8;
 /// How long an id is remembered, in milliseconds of the stream's time.
 pub const LIFE_MS: u64 = 3_600_000;
+/// Positions that a thread takes at once.
+pub const CHUNK: u64 = 256;
 /// When the stream begins, in milliseconds since 1970.
 const BEGIN_MS: u64 = 1_800_000_000_000;
 /// Repetitions come once in so many positions.

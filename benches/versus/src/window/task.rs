@@ -34,10 +34,3 @@ impl WindowTask {
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 }
-
-/// Reads a task from standard input, runs it, and writes its figures to standard output.
-pub fn worker_main() -> Result<()> {
-    let task: WindowTask = serde_json::from_reader(std::io::stdin().lock())?;
-    let figures = super::measure::run(&task)?;
-    Ok(serde_json::to_writer(std::io::stdout().lock(), &figures)?)
-}
