@@ -238,7 +238,7 @@ fn put_varint(bytes: &mut [u8; RECORD_HEAD_BYTES_MAX], at: usize, number: u64) -
         let len = varint_len(number);
         let (low, high) =
             (number & 0x7f | (number & 0x3f80) << 1, number & 0x1f_c000 | (number & 0xfe0_0000) << 1);
-        let more = 0x80_8080 & (1 << (8 * (len - 1))) - 1;
+        let more = 0x80_8080 & ((1 << (8 * (len - 1))) - 1);
         bytes[at..at + 4].copy_from_slice(&((low | high << 2) as u32 | more).to_le_bytes());
         at + len
     } else {

@@ -32,7 +32,7 @@ use record::{StoreResult, WindowRecord, WindowSettings};
 use std::time::Instant;
 use stream::Stream;
 use task::WindowTask;
-pub use task::worker_main;
+pub use worker::main as worker_main;
 
 /// File of the results, in the output directory.
 const WINDOW_FILE: &str = "window.json";
