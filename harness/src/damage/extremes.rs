@@ -3,9 +3,8 @@
 //! store that opens, takes writes and is sound.
 
 use super::extreme_facts;
-use super::formats::{RECORD_NUMBERS, record_head};
 use super::store::{Kind, Store, Victim};
-use crate::support::{Rng, SimFs};
+use crate::support::{LogRecord, Rng, SimFs};
 use sidebloom::{Db, Error};
 use std::fmt;
 
@@ -165,14 +164,10 @@ fn record(rng: &mut Rng, victim: &Victim, log: &mut Vec<u8>) -> String {
         put_crc(log, 0, 36);
         return format!("first sequence number {number}");
     }
-    let (head, mut numbers) = record_head(&log[record.clone()]);
+    let mut changed = LogRecord::of(&log[record.clone()]);
     let which = rng.below(4) as usize;
-    numbers[which] = if which < 2 { number & u64::from(u32::MAX) } else { number };
-    let mut varints = Vec::new();
-    numbers.iter().for_each(|&number| varint(&mut varints, number));
-    let tag = u32::from_le_bytes(log[record.start..record.start + 4].try_into().unwrap());
-    put(log, record.start + 4, &(crc32fast::hash(&varints) ^ tag).to_le_bytes());
-    log.splice(record.start + RECORD_NUMBERS..record.start + head, varints);
+    changed.numbers[which] = if which < 2 { number & u64::from(u32::MAX) } else { number };
+    log.splice(record.clone(), changed.encode());
     format!("{number} as number {which} of the record at {}", record.start)
 }
 

@@ -2,6 +2,7 @@
 //! `format.rs`. For sound files only.
 
 use crate::support::Layout;
+use crate::support::LogRecord;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
@@ -141,24 +142,13 @@ pub fn log(bytes: &[u8]) -> Vec<Record> {
     let mut records = vec![Record { bytes: 0..HEADER, first_seq: next, count: 0, synced: 0 }];
     while records[records.len() - 1].bytes.end < bytes.len() {
         let at = records[records.len() - 1].bytes.end;
-        let (head, [len, count, first_seq, synced]) = record_head(&bytes[at..]);
-        let end = at + head + len as usize + 1;
+        let record = LogRecord::of(&bytes[at..]);
+        let ([_, count, first_seq, synced], end) = (record.numbers, at + record.len);
         records.push(Record { bytes: at..end, first_seq, count, synced: synced as usize });
         assert!(first_seq == next || count == 0, "a log without order");
         next = first_seq + count;
     }
     records
-}
-
-/// Where the varints of a record's head begin, after the tag and the checksums of head and payload.
-pub const RECORD_NUMBERS: usize = 12;
-
-/// The length of the head of the record at the start of `bytes`, and its numbers: payload length, operations,
-/// sequence number of the first one, synced length.
-pub fn record_head(bytes: &[u8]) -> (usize, [u64; 4]) {
-    let mut fields = Fields(&bytes[RECORD_NUMBERS..]);
-    let numbers = std::array::from_fn(|_| fields.varint());
-    (bytes.len() - fields.0.len(), numbers)
 }
 
 /// The blocks of a segment, and its footer's fields.

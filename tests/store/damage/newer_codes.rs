@@ -2,7 +2,7 @@
 //! nothing is set aside, dropped or rewritten, and the newer version finds it where it was. (`i2_sidecars.rs`
 //! has the same for filters, which are rebuilt.)
 
-use crate::support::{Contents, Crash, Layout, STORE, SimFs, contents, eventually, tiny_on};
+use crate::support::{Contents, Crash, Layout, LogRecord, STORE, SimFs, contents, eventually, tiny_on};
 use sidebloom::fs::Fs;
 use sidebloom::{Compression, Db, Error};
 use std::path::{Path, PathBuf};
@@ -123,13 +123,9 @@ fn i6_an_operation_of_a_newer_version_in_a_log_is_named_and_stays() {
     let fs = filled(false);
     let path = one(&fs, ".wal");
     let mut bytes = fs.read(&path).unwrap();
-    // First record, head at 40: payload length at 4, checksum of payload and end at 28, its own at 32.
-    let payload = 76..76 + u32::from_le_bytes(bytes[44..48].try_into().unwrap()) as usize;
-    bytes[payload.start] = 9;
-    let crc = crc32fast::hash(&bytes[payload.start..=payload.end]).to_le_bytes();
-    bytes[68..72].copy_from_slice(&crc);
-    let crc = crc32fast::hash(&bytes[40..72]).to_le_bytes();
-    bytes[72..76].copy_from_slice(&crc);
+    let mut first = LogRecord::of(&bytes[40..]);
+    first.payload[0] = 9;
+    bytes.splice(40..40 + first.len, first.encode());
     fs.write(&path, bytes.clone());
     let what = "a record with an operation of kind 9";
     for _ in 0..2 {

@@ -5,14 +5,8 @@ use super::*;
 
 /// A gap record for the log with these bytes: the next operation has number `next`.
 fn gap(log: &[u8], next: u64) -> Vec<u8> {
-    let mut record = log[40..44].to_vec(); // The tag.
-    record.extend([0; 8]); // No payload, no operations.
-    record.extend(next.to_le_bytes());
-    record.extend(0u64.to_le_bytes());
-    record.extend(crc32fast::hash(&[0xff]).to_le_bytes());
-    record.extend(crc32fast::hash(&record).to_le_bytes());
-    record.push(0xff);
-    record
+    let tag = log[40..44].try_into().unwrap();
+    LogRecord { tag, numbers: [0, 0, next, 0], payload: Vec::new(), len: 0 }.encode()
 }
 
 /// A store of two logs. In the first one, a gap up to `next` begins `skip` bytes after the start of record

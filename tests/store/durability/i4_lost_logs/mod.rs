@@ -5,7 +5,7 @@ mod misplaced_gap;
 mod unexpected;
 mod without_manifest;
 
-use crate::support::{Crash, Errno, Fault, OpKind, STORE, SimFs, contents, damage_of, tiny_on};
+use crate::support::{Crash, Errno, Fault, LogRecord, OpKind, STORE, SimFs, contents, damage_of, tiny_on};
 use sidebloom::filter::Verdict;
 use sidebloom::fs::Fs;
 use sidebloom::{Batch, Db, Durability, Error, Options, RepairReport};
@@ -50,8 +50,8 @@ fn with(fs: &SimFs, path: &Path, bytes: &[u8]) -> SimFs {
 /// The offsets of a log's records, and of its end.
 fn bounds(log: &[u8]) -> Vec<usize> {
     let mut bounds = vec![40];
-    while let Some(len) = log.get(bounds.last().unwrap() + 4..bounds.last().unwrap() + 8) {
-        bounds.push(bounds.last().unwrap() + 37 + u32::from_le_bytes(len.try_into().unwrap()) as usize);
+    while let Some(rest) = log.get(*bounds.last().unwrap()..).filter(|rest| !rest.is_empty()) {
+        bounds.push(bounds.last().unwrap() + LogRecord::of(rest).len);
     }
     assert_eq!(bounds.last(), Some(&log.len()));
     bounds
