@@ -186,8 +186,8 @@ impl MemtableCursor {
             Bound::Unbounded => Bound::Unbounded,
         };
         let mut at = match &position {
-            Bound::Unbounded => table.map.front(),
-            bound => table.map.lower_bound(bound.as_ref().map(|search| search as &dyn Position)),
+            Bound::Unbounded => table.entries.front(),
+            bound => table.entries.lower_bound(bound.as_ref().map(|search| search as &dyn Position)),
         };
         while let Some(entry) = at {
             let item = entry.key();
@@ -209,8 +209,8 @@ impl MemtableCursor {
             Bound::Unbounded => Bound::Unbounded,
         };
         let mut at = match &position {
-            Bound::Unbounded => table.map.back(),
-            bound => table.map.upper_bound(bound.as_ref().map(|search| search as &dyn Position)),
+            Bound::Unbounded => table.entries.back(),
+            bound => table.entries.upper_bound(bound.as_ref().map(|search| search as &dyn Position)),
         };
         while let Some(entry) = at {
             let item = entry.key();

@@ -5,16 +5,19 @@ use bytes::Bytes;
 use std::borrow::Borrow;
 use std::cmp::Ordering;
 
-/// Key, sequence number and value. Comparisons mostly end at `prefix`, in the skiplist node itself.
+/// Key, sequence number and value. Comparisons mostly end at `prefix`, in the skiplist node itself. It comes
+/// last, next to the node's pointers: a search reads both, mostly from one cache line.
+#[repr(C)]
 pub(super) struct MemKey {
-    /// The keys of a store often share their first eight bytes, seldom their first 16.
-    pub prefix: u128,
-    pub seq: Seq,
-    pub kind: MemKind,
-    pub key_len: u32,
     /// The key, immediately followed by the value, or by expiry and value.
     pub data: Bytes,
+    pub seq: Seq,
+    pub key_len: u32,
+    pub kind: MemKind,
+    /// The keys of a store often share their first eight bytes, seldom their first 16.
+    pub prefix: u128,
 }
+const _: () = assert!(size_of::<MemKey>() == 64);
 
 /// The kind of an entry, whose expiry is in its data: so an entry that does not expire pays nothing for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +46,12 @@ impl MemKey {
     #[inline]
     pub fn key(&self) -> &[u8] {
         self.data.get(..self.key_len as usize).unwrap_or_default()
+    }
+
+    /// Whether it is an entry of the same key.
+    #[inline]
+    pub fn has_key_of(&self, other: &MemKey) -> bool {
+        self.prefix == other.prefix && self.key() == other.key()
     }
 
     /// The kind, and where the value starts in the data.

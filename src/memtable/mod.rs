@@ -5,6 +5,7 @@
 
 mod cursor;
 mod entry;
+mod list;
 mod owner;
 mod ranges;
 mod table;

@@ -1,6 +1,7 @@
 //! The skiplist, its filter, and the order of its entries.
 
 use super::entry::{MemKey, MemKind, Position, Search};
+use super::list::EntryList;
 use super::ranges::{MemtableRanges, RangeList};
 use crate::error::Result;
 use crate::filter::{AtomicBloom, Verdict};
@@ -8,7 +9,6 @@ use crate::key::{Entry, EntryKind, Seq, prefix16};
 use crate::ranges::RangeTombstones;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering as Memory};
 use bytes::Bytes;
-use crossbeam_skiplist::SkipMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ const FILTER_KEYS_MAX: u64 = 1 << 26;
 
 /// The recent writes of one log.
 pub struct Memtable {
-    pub(super) map: SkipMap<MemKey, ()>,
+    pub(super) entries: EntryList,
     filter: Arc<MemtableFilter>,
     ranges: MemtableRanges,
     /// Bytes of the range tombstones, at most, as stored in a segment.
@@ -53,7 +53,7 @@ impl Memtable {
     pub fn new(budget_bytes: u64) -> Result<Self> {
         let filter = Arc::new(MemtableFilter::new(budget_bytes)?);
         Ok(Memtable {
-            map: SkipMap::new(),
+            entries: EntryList::new(),
             filter,
             ranges: MemtableRanges::new(),
             range_bytes: AtomicUsize::new(0),
@@ -92,7 +92,7 @@ impl Memtable {
         let size = data.len() + ENTRY_OVERHEAD_BYTES;
         let prefix = prefix16(data.get(..key_len).unwrap_or_default());
         self.filter.insert(hash);
-        self.map.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data }, ());
+        self.entries.insert(MemKey { prefix, seq, kind, key_len: key_len as u32, data });
         self.filter.count(size);
         if kind == MemKind::Tombstone {
             self.tombstones.fetch_add(1, Memory::Relaxed);
@@ -143,7 +143,7 @@ impl Memtable {
     /// [`get`](Self::get) without the filter.
     pub fn search(&self, key: &[u8], seq: Seq) -> Option<Entry> {
         let position = Search::new(key, seq);
-        let found = self.map.lower_bound(Bound::Included(&position as &dyn Position))?;
+        let found = self.entries.lower_bound(Bound::Included(&position as &dyn Position))?;
         (found.key().key() == key).then(|| found.key().entry())
     }
 
@@ -164,12 +164,12 @@ impl Memtable {
 
     /// Number of entries, counting every version of a key.
     pub fn len(&self) -> usize {
-        self.map.len()
+        self.entries.len()
     }
 
     /// Whether nothing was ever inserted.
     pub fn is_empty(&self) -> bool {
-        self.map.is_empty() && !self.has_ranges()
+        self.entries.is_empty() && !self.has_ranges()
     }
 
     /// Skips the sequence numbers up to `seq`: they belong to no entry.
@@ -187,14 +187,14 @@ impl Memtable {
         &self,
         mut sink: impl FnMut(&[u8], Seq, EntryKind, &[u8]) -> Result<(), E>,
     ) -> Result<(), E> {
-        let mut previous: Option<crossbeam_skiplist::map::Entry<'_, MemKey, ()>> = None;
-        for entry in self.map.iter() {
+        let mut previous: Option<&MemKey> = None;
+        for entry in self.entries.iter() {
             let at = entry.key();
-            if previous.as_ref().is_none_or(|p| p.key().key() != at.key()) {
+            if previous.is_none_or(|previous| !previous.has_key_of(at)) {
                 let (kind, from) = at.kind();
                 sink(at.key(), at.seq, kind, at.data.get(from..).unwrap_or_default())?;
             }
-            previous = Some(entry);
+            previous = Some(at);
         }
         Ok(())
     }
