@@ -42,6 +42,7 @@ const FOREIGN: [(&str, &[&str]); 2] = [
             "arc-swap",
             "bytes",
             "caseless",
+            "crossbeam-epoch",
             "crossbeam-skiplist",
             "libc",
             "fsst-rs",
