@@ -1,7 +1,8 @@
 //! A keyspace that comes and goes next to the rows of a harness. Each time it is filled anew, it has the rows
 //! of another generation.
 
-use sidebloom::{Batch, Db, Error, Keyspace, Result};
+use crate::home;
+use sidebloom::{Batch, Db, Error, Keyspace, KeyspaceOptions, Result};
 
 pub const NAME: &str = "generations";
 /// The rows of a generation, written as one batch.
@@ -9,6 +10,12 @@ pub const ROWS: u64 = 20;
 
 /// What a store has of the keyspace: nothing, or the rows of a generation. Generation 0 has none.
 pub type State = Option<u64>;
+
+/// The options of the keyspace: every other one has a window that outlives the harness.
+pub fn options(generation: u64) -> KeyspaceOptions {
+    let options = KeyspaceOptions::new();
+    if generation.is_multiple_of(2) { options.window(home::LONG) } else { options }
+}
 
 /// The batch that fills the new keyspace.
 pub fn rows(keyspace: &Keyspace, generation: u64) -> Batch {

@@ -6,7 +6,7 @@ use sidebloom::{Db, Error, Keyspace, KeyspaceOptions, Result};
 use std::time::Duration;
 
 /// How long the rows of a harness live if it does not wait for their end.
-const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+pub const LONG: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
 
 /// How long rows live that do not say so.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use super::judge::Call;
 use super::shared::Shared;
 use crate::generations::{self, NAME, State};
-use sidebloom::{Db, Durability, Error, KeyspaceOptions};
+use sidebloom::{Db, Durability, Error};
 use std::collections::BTreeSet;
 
 /// What is known of the keyspace.
@@ -32,7 +32,7 @@ impl Neighbour {
     fn fill(&mut self, db: &Db, shared: &Shared) {
         self.generation += 1;
         self.possible.insert(Some(0));
-        let created = db.create_keyspace(NAME, KeyspaceOptions::new());
+        let created = db.create_keyspace(NAME, generations::options(self.generation));
         let Some(keyspace) = created.inspect_err(|error| shared.explain(Call::Transact, error)).ok() else {
             return;
         };

@@ -5,6 +5,7 @@ use super::history::assert_same;
 use super::judge::Call;
 use super::trial::{Copied, Trial};
 use super::workload::{Session, Step, options};
+use crate::brief;
 use crate::contents::rows;
 use crate::generations;
 use crate::support::{Contents, Rng, STORE};
@@ -112,6 +113,7 @@ impl Trial<'_> {
                 drop(rebuilt.inspect_err(|error| shared.explain(Call::Filters, error)));
             }
             Step::Keyspace => self.neighbour.change(db, &shared),
+            Step::Brief => self.brief(db),
             Step::Checkpoint => self.checkpoint(db),
             Step::Verify => self.verify(db),
             Step::Warm => drop(db.warm().inspect_err(|error| shared.explain(Call::Filters, error))),
@@ -119,6 +121,15 @@ impl Trial<'_> {
                 drop(db.wait_for_compaction().inspect_err(|error| shared.explain(Call::Wait, error)));
             }
         }
+    }
+
+    fn brief(&mut self, db: &Db) {
+        let shared = Arc::clone(&self.shared);
+        for _ in 0..4 {
+            let written = brief::write(db, &mut self.rng);
+            drop(written.inspect_err(|error| shared.explain(Call::Transact, error)));
+        }
+        shared.check_brief(brief::find_expired(db));
     }
 
     fn ingest(&mut self, db: &Db) {

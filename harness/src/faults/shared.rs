@@ -122,6 +122,14 @@ impl Shared {
         }
     }
 
+    /// Fails if a row that has expired was found.
+    #[track_caller]
+    pub fn check_brief(&self, found: Result<Option<String>>) {
+        if let Some(Some(wrong)) = self.read(found) {
+            panic!("{}: {wrong}", self.what);
+        }
+    }
+
     /// The first writer's part of a walk, and the ingested rows.
     pub fn check_walk(&self, found: &Contents, how: &str) {
         let model = self.model();

@@ -6,6 +6,7 @@ use super::neighbour::Neighbour;
 use super::plan::is_lasting_shortage;
 use super::shared::Shared;
 use super::workload::Workload;
+use crate::brief;
 use crate::contents::rows;
 use crate::generations;
 use crate::support::{Contents, Crash, Fault, Rng, STORE, SimFs};
@@ -148,6 +149,7 @@ impl<'a> Trial<'a> {
         let neighbour = self.read_despite_faults(|| generations::find(db));
         let what = format!("{}: {when}", self.shared.what);
         self.neighbour.settle(neighbour, &what);
+        self.shared.check_brief(brief::find_expired(db));
         let mut model = self.shared.model();
         let least = model.last_acknowledged();
         model.settle(&found, &least, &what);

@@ -23,6 +23,8 @@ pub enum Step {
     RebuildFilters(f64),
     /// Creates or drops a keyspace.
     Keyspace,
+    /// Writes rows that live for milliseconds, and looks for some that have expired.
+    Brief,
     Checkpoint,
     Verify,
     Warm,
@@ -80,7 +82,7 @@ pub fn options(seed: u64, fs: &SimFs) -> Options {
 
 fn step(rng: &mut Rng, seed: u64) -> Step {
     // Half of the stores have never had a keyspace.
-    match rng.below(if seed.is_multiple_of(2) { 38 } else { 34 }) {
+    match rng.below(if seed.is_multiple_of(2) { 41 } else { 34 }) {
         0..=9 => Step::Write(1 + rng.below(8), *rng.pick(&[0, 20, 100])),
         10..=13 => Step::Flush,
         14 => Step::Sync,
@@ -98,7 +100,8 @@ fn step(rng: &mut Rng, seed: u64) -> Step {
         28 | 29 => Step::Checkpoint,
         30 => Step::Verify,
         31 => Step::Warm,
-        34.. => Step::Keyspace,
+        34..38 => Step::Keyspace,
+        38.. => Step::Brief,
         _ => Step::Wait,
     }
 }

@@ -3,7 +3,7 @@
 use super::threads::Shared;
 use crate::generations::{self, NAME, ROWS};
 use crate::support::Rng;
-use sidebloom::{Db, Durability, Error, KeyspaceOptions, Result};
+use sidebloom::{Db, Durability, Error, Result};
 
 /// Runs in one thread: nobody else changes the keyspace.
 pub fn come_and_go(shared: &Shared, db: &Db, mut rng: Rng) {
@@ -16,7 +16,7 @@ pub fn come_and_go(shared: &Shared, db: &Db, mut rng: Rng) {
 }
 
 fn live(db: &Db, generation: u64, durability: Durability) -> Result<()> {
-    let keyspace = db.create_keyspace(NAME, KeyspaceOptions::new())?;
+    let keyspace = db.create_keyspace(NAME, generations::options(generation))?;
     db.write_with(generations::rows(&keyspace, generation), durability)?;
     assert_eq!(generations::find(db)?, Some(generation), "after filling");
     let walk = keyspace.iter();

@@ -6,6 +6,8 @@
 //! unrecoverable image of the disk is repeatable from its seed.
 
 #[cfg(sidebloom_schedules)]
+mod expiring;
+#[cfg(sidebloom_schedules)]
 mod keyspaces;
 #[cfg(sidebloom_schedules)]
 mod model;

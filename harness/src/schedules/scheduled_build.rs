@@ -1,5 +1,6 @@
 //! The harness, in a build whose engine runs under the scheduler.
 
+use super::expiring;
 use super::keyspaces::come_and_go;
 use super::model::{KEYS, Writer, key};
 use super::snapshots;
@@ -33,8 +34,12 @@ pub fn harness(args: &Args) -> ExitCode {
         let done = Arc::new(Mutex::new([0; 6]));
         let counted = Arc::clone(&done);
         let one = move || {
-            if is_of_snapshots(seed) {
-                snapshots::schedule(seed);
+            if is_of_snapshots(seed) || is_of_expiries(seed) {
+                if is_of_snapshots(seed) {
+                    snapshots::schedule(seed)
+                } else {
+                    expiring::schedule(seed)
+                }
                 counted.lock().unwrap()[0] += 1;
                 return;
             }
@@ -67,6 +72,11 @@ fn is_pressed(seed: u64) -> bool {
 /// long.
 fn is_of_snapshots(seed: u64) -> bool {
     seed % 16 == 9
+}
+
+/// Whether time passes, and rows expire.
+fn is_of_expiries(seed: u64) -> bool {
+    seed % 16 == 3
 }
 
 /// Whether flushes fill gaps between others' keys, on a disk without a store. Nobody else writes, or there
