@@ -23,7 +23,7 @@
 //!           | kind u8 (4 time), moment u48
 //! ```
 //!
-//! - *version*: 4. Version 3 had 17 bytes more for each record. Every later version keeps magic, version and
+//! - *version*: 4. In version 3, heads of records had 36 bytes. Every later version keeps magic, version and
 //!   CRC in place, so that an old build can name the version. A log is written only by the process that
 //!   created it, so one of an earlier version is read and never appended to.
 //! - *log id*, *store id*: the log and the store of the file. A file of another log or store is refused.
