@@ -52,7 +52,8 @@ fn varint(bytes: &[u8], at: &mut usize) -> u64 {
     }
 }
 
-fn put_varint(out: &mut Vec<u8>, mut number: u64) {
+/// Appends a number as LEB128.
+pub fn put_varint(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
         number >>= 7;

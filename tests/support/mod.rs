@@ -31,7 +31,7 @@ pub use crash::Crash;
 pub use faults::{Errno, Fault, OpKind, Strike};
 pub use files::*;
 pub use layout::*;
-pub use log_record::LogRecord;
+pub use log_record::{LogRecord, put_varint};
 pub use rng::Rng;
 pub use sim_fs::SimFs;
 pub use store::*;

@@ -4,7 +4,7 @@
 
 use super::extreme_facts;
 use super::store::{Kind, Store, Victim};
-use crate::support::{LogRecord, Rng, SimFs};
+use crate::support::{LogRecord, Rng, SimFs, put_varint};
 use sidebloom::{Db, Error};
 use std::fmt;
 
@@ -47,14 +47,6 @@ fn put(bytes: &mut [u8], at: usize, with: &[u8]) {
 fn put_crc(bytes: &mut [u8], from: usize, at: usize) {
     let crc = crc32fast::hash(&bytes[from..at]);
     put(bytes, at, &crc.to_le_bytes());
-}
-
-fn varint(out: &mut Vec<u8>, mut number: u64) {
-    while number >= 0x80 {
-        out.push(number as u8 | 0x80);
-        number >>= 7;
-    }
-    out.push(number as u8);
 }
 
 impl<'a> Extreme<'a> {
@@ -115,10 +107,10 @@ fn named<T>(outcome: sidebloom::Result<T>) -> Option<T> {
 fn edit(rng: &mut Rng, manifest: &mut Vec<u8>) -> String {
     let (field, number) = (*rng.pick(&[1, 3, 4, 4, 4, 6, 7, 7]), number(rng));
     let mut payload = vec![field];
-    varint(&mut payload, number);
+    put_varint(&mut payload, number);
     if field == 6 {
-        varint(&mut payload, 40);
-        varint(&mut payload, rng.below(100));
+        put_varint(&mut payload, 40);
+        put_varint(&mut payload, rng.below(100));
     }
     append(manifest, payload);
     format!("an edit with {number} in field {field}")
@@ -134,10 +126,10 @@ fn added(rng: &mut Rng, store: &Store, manifest: &mut Vec<u8>) -> Option<String>
     let (at, number) = (rng.below(added.numbers.len() as u64) as usize, number(rng));
     added.numbers[at] = number;
     let mut payload = vec![1];
-    varint(&mut payload, id);
+    put_varint(&mut payload, id);
     payload.push(2);
     payload.extend(added.head);
-    added.numbers.iter().for_each(|number| varint(&mut payload, *number));
+    added.numbers.iter().for_each(|number| put_varint(&mut payload, *number));
     append(manifest, payload);
     Some(format!("{number} as number {at} of the facts of segment {id}"))
 }
