@@ -1,5 +1,6 @@
 //! Measures sidebloom against other embedded stores, and draws the results. See this package's `README.md`.
 
+mod child;
 #[cfg(feature = "rocksdb")]
 mod choose;
 mod engine;

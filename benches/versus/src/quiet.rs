@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// Other processes disturb a measurement if they keep more CPUs busy than this.
-pub const DISTURBING: f64 = 0.25;
+const DISTURBING: f64 = 0.25;
 /// The kernel counts in ticks of ten milliseconds, so a shorter window says nothing.
 const WINDOW_MIN: Duration = Duration::from_millis(200);
 
@@ -53,6 +53,12 @@ pub fn warn_of_others() {
             "versus: other processes keep {others} CPUs busy: figures will be worse than on a quiet machine"
         );
     }
+}
+
+/// A note about the CPUs that other processes kept busy since `begin`, if they did.
+pub fn note_of_others(during: &str, begin: &CpuSample) -> Option<String> {
+    let others = CpuSample::now().others_since(begin).filter(|others| *others > DISTURBING)?;
+    Some(format!("other processes kept {} CPUs busy during {during}", number(others)))
 }
 
 /// How much other processes disturbed the measurements, from the CPUs that they kept busy during each; `None`

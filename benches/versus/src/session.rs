@@ -1,5 +1,6 @@
 //! Runs workloads on engines in turn, A B C A B C …, each in its own process.
 
+use crate::child;
 use crate::engine::EngineKind;
 use crate::engines;
 use crate::error::Result;
@@ -18,7 +19,6 @@ use std::collections::HashMap;
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// The smallest useful limit: threads, internal tables and the allocator's slack take a few MiB.
@@ -251,11 +251,7 @@ pub fn spawn(task: &WorkerTask) -> Result<WorkerOutcome> {
 }
 
 fn spawn_worker(task: &WorkerTask) -> Result<WorkerOutcome> {
-    let mut command = Command::new(std::env::current_exe()?);
-    let mut child = command.arg("worker").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-    let stdin = child.stdin.take().ok_or("no pipe to the worker")?;
-    serde_json::to_writer(stdin, task)?;
-    let output = child.wait_with_output()?;
+    let output = child::run("worker", task)?;
     if output.status.success() {
         return Ok(serde_json::from_slice(&output.stdout)?);
     }

@@ -4,10 +4,9 @@ use super::kind::StoreKind;
 use super::record::{CheckFigures, KeyspacesRecord, LoadFigures, StoreResult};
 use super::task::{SpaceTask, Step};
 use crate::error::Result;
-use crate::format::number;
 use crate::kernel;
 use crate::output::StoreDirs;
-use crate::quiet::{CpuSample, DISTURBING};
+use crate::quiet::{self, CpuSample};
 use crate::terminal::progress;
 use serde::de::DeserializeOwned;
 use std::fs;
@@ -110,9 +109,6 @@ impl Comparison {
     }
 
     fn note_others(&mut self, during: &str, begin: &CpuSample) {
-        if let Some(others) = CpuSample::now().others_since(begin).filter(|others| *others > DISTURBING) {
-            let note = format!("other processes kept {} CPUs busy during {during}", number(others));
-            self.record.notes.push(note);
-        }
+        self.record.notes.extend(quiet::note_of_others(during, begin));
     }
 }

@@ -5,11 +5,11 @@ use super::record::KeyspaceSettings;
 use super::rows::RowGenerator;
 use super::store::{KeyspaceStore, OpenSpec, SpaceSpec};
 use super::stores;
+use crate::child;
 use crate::error::Result;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// The hidden command that runs a task.
 const COMMAND: &str = "keyspace-worker";
@@ -66,10 +66,7 @@ impl SpaceTask {
 
     /// Runs the step in a new process.
     pub fn spawn<T: DeserializeOwned>(&self) -> Result<T> {
-        let mut command = Command::new(std::env::current_exe()?);
-        let mut child = command.arg(COMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        serde_json::to_writer(child.stdin.take().ok_or("no pipe to the worker")?, self)?;
-        let output = child.wait_with_output()?;
+        let output = child::run(COMMAND, self)?;
         if !output.status.success() {
             let (step, store) = (self.step, self.store.name());
             return Err(format!("{step:?} of {store} failed ({})", output.status).into());

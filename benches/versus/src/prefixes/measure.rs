@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::format::number;
 use crate::kernel::{self, ResourceCounters};
 use crate::output::StoreDirs;
-use crate::quiet::{CpuSample, DISTURBING};
+use crate::quiet::{self, CpuSample};
 use crate::rocks_settings::RocksSettings;
 use crate::settings::RUN_MEMTABLE_MIB;
 use crate::shape;
@@ -199,10 +199,7 @@ impl Comparison {
     }
 
     fn note_others(&mut self, during: &str, begin: &CpuSample) {
-        if let Some(others) = CpuSample::now().others_since(begin).filter(|others| *others > DISTURBING) {
-            let note = format!("other processes kept {} CPUs busy during {during}", number(others));
-            self.record.notes.push(note);
-        }
+        self.record.notes.extend(quiet::note_of_others(during, begin));
     }
 }
 

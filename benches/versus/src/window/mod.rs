@@ -20,10 +20,10 @@ mod task;
 mod worker;
 
 use crate::error::Result;
-use crate::format::{self, number};
+use crate::format;
 use crate::machine::Machine;
 use crate::output::{Output, StoreDirs};
-use crate::quiet::{self, CpuSample, DISTURBING};
+use crate::quiet::{self, CpuSample};
 use crate::rocks_record::RocksRecord;
 use crate::settings::{BenchSettings, given_or};
 use crate::terminal::progress;
@@ -91,16 +91,12 @@ impl Args {
         for at in 0..record.stores.len() {
             let store = record.stores[at].store;
             progress(store.name());
-            let others = CpuSample::now();
+            let begun = CpuSample::now();
             let (dir, settings) = (dirs.dir(store.name()), record.settings.clone());
             let figures = WindowTask { store, dir, settings }.spawn()?;
             std::fs::remove_dir_all(dirs.dir(store.name()))?;
             record.stores[at].figures = Some(figures);
-            let busy = CpuSample::now().others_since(&others);
-            if let Some(busy) = busy.filter(|busy| *busy > DISTURBING) {
-                let note = format!("other processes kept {} CPUs busy during {}", number(busy), store.name());
-                record.notes.push(note);
-            }
+            record.notes.extend(quiet::note_of_others(store.name(), &begun));
         }
         progress("");
         record.print()?;

@@ -43,15 +43,14 @@ impl WindowRecord {
 
     /// The table of what was measured, and notes.
     pub fn print(&self) -> Result<()> {
-        let rows = headed(HEAD, self.stores.iter().map(|of| self.row(of)));
+        let rows = headed(HEAD, self.stores.iter().filter_map(|of| self.row(of)));
         writeln!(std::io::stdout().lock(), "\n{}", aligned(&rows))?;
         print_notes(&self.notes)
     }
 
-    fn row(&self, of: &StoreResult) -> Vec<String> {
-        let name = of.store.name().to_owned();
-        let Some(figures) = &of.figures else { return vec![name; 1] };
-        std::iter::once(name).chain(self.figures(figures)).collect()
+    fn row(&self, of: &StoreResult) -> Option<Vec<String>> {
+        let name = std::iter::once(of.store.name().to_owned());
+        Some(name.chain(self.figures(of.figures.as_ref()?)).collect())
     }
 
     fn figures(&self, of: &WindowFigures) -> Vec<String> {

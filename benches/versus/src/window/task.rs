@@ -2,10 +2,10 @@
 
 use super::kind::StoreKind;
 use super::record::{WindowFigures, WindowSettings};
+use crate::child;
 use crate::error::Result;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::process::{Command, Stdio};
 
 /// The hidden command that runs a task.
 const COMMAND: &str = "window-worker";
@@ -24,10 +24,7 @@ pub struct WindowTask {
 impl WindowTask {
     /// Runs it in a new process.
     pub fn spawn(&self) -> Result<WindowFigures> {
-        let mut command = Command::new(std::env::current_exe()?);
-        let mut child = command.arg(COMMAND).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        serde_json::to_writer(child.stdin.take().ok_or("no pipe to the worker")?, self)?;
-        let output = child.wait_with_output()?;
+        let output = child::run(COMMAND, self)?;
         if !output.status.success() {
             return Err(format!("the stream through {} failed ({})", self.store.name(), output.status).into());
         }

@@ -6,11 +6,10 @@ use super::rows::{PlannedRow, RowGenerator, Written};
 use super::store::WriteStore;
 use super::stores;
 use crate::error::Result;
-use crate::format::number;
 use crate::kernel;
 use crate::keys::SplitMix64;
 use crate::output::StoreDirs;
-use crate::quiet::{CpuSample, DISTURBING};
+use crate::quiet::{self, CpuSample};
 use crate::settings::BenchSettings;
 use crate::terminal::progress;
 use std::path::{Path, PathBuf};
@@ -109,10 +108,7 @@ impl Comparison {
 
     /// Notes how busy other processes kept the machine.
     pub fn note_others(&mut self, during: &str, begin: &CpuSample) {
-        if let Some(others) = CpuSample::now().others_since(begin).filter(|others| *others > DISTURBING) {
-            let note = format!("other processes kept {} CPUs busy during {during}", number(others));
-            self.record.notes.push(note);
-        }
+        self.record.notes.extend(quiet::note_of_others(during, begin));
     }
 }
 
