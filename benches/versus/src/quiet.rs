@@ -5,7 +5,7 @@ use std::fs;
 use std::time::{Duration, Instant};
 
 /// Other processes disturb a measurement if they keep more CPUs busy than this.
-const DISTURBING: f64 = 0.25;
+pub const DISTURBING: f64 = 0.25;
 /// The kernel counts in ticks of ten milliseconds, so a shorter window says nothing.
 const WINDOW_MIN: Duration = Duration::from_millis(200);
 

@@ -1,5 +1,5 @@
-//! Rows that expire while time passes: two threads insert the same few keys if they are new, one lets time pass,
-//! one reads, and one flushes, while the store drops what has expired.
+//! Rows that expire while time passes: two threads insert the same few keys if they are new, one lets time
+//! pass, one reads, and one flushes, while the store drops what has expired.
 
 use crate::support::{Rng, STORE, SimFs, TestClock, tiny_on};
 use sidebloom::{Db, Expiry, Keyspace, KeyspaceOptions};
