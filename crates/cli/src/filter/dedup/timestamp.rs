@@ -1,10 +1,9 @@
 //! The time at the beginning of a line.
 
-/// Milliseconds of a second, a minute, an hour and a day.
+use chrono::DateTime;
+
+/// Milliseconds of a second.
 const SECOND: u64 = 1000;
-const MINUTE: u64 = 60 * SECOND;
-const HOUR: u64 = 60 * MINUTE;
-const DAY: u64 = 24 * HOUR;
 /// The start of the year 10000: no timestamp is that late.
 const TIME_END: u64 = 253_402_300_800 * SECOND;
 
@@ -37,30 +36,11 @@ fn parse(word: &[u8]) -> Option<i64> {
             let (millis, rest) = fraction(rest)?;
             rest.is_empty().then_some((seconds * SECOND + millis) as i64)
         }
-        _ => rfc3339(word),
+        // A leap second is the first second of the next minute.
+        _ => DateTime::parse_from_rfc3339(std::str::from_utf8(word).ok()?)
+            .ok()
+            .map(|time| time.timestamp_millis()),
     }
-}
-
-/// `YYYY-MM-DDTHH:MM:SS[.digits](Z|±HH:MM)`. A leap second is the first second of the next minute.
-fn rfc3339(word: &[u8]) -> Option<i64> {
-    let (date, rest) = word.split_at_checked(10)?;
-    let &[y1, y2, y3, y4, b'-', m1, m2, b'-', d1, d2] = date else { return None };
-    let (year, month, day) = (number(&[y1, y2, y3, y4])?, number(&[m1, m2])?, number(&[d1, d2])?);
-    let days = days_since_1970(year, month, day)?;
-    let (clock, rest) = rest.split_at_checked(9)?;
-    let &[b'T' | b't', h1, h2, b':', m1, m2, b':', s1, s2] = clock else { return None };
-    let (hour, minute, second) = (below([h1, h2], 24)?, below([m1, m2], 60)?, below([s1, s2], 61)?);
-    let (millis, zone) = fraction(rest)?;
-    let offset = match zone {
-        b"Z" | b"z" => 0,
-        &[sign @ (b'+' | b'-'), h1, h2, b':', m1, m2] => {
-            let ahead = (below([h1, h2], 24)? * HOUR + below([m1, m2], 60)? * MINUTE) as i64;
-            if sign == b'+' { ahead } else { -ahead }
-        }
-        _ => return None,
-    };
-    let of_day = hour * HOUR + minute * MINUTE + second * SECOND + millis;
-    Some(days * DAY as i64 + of_day as i64 - offset)
 }
 
 /// The milliseconds of `.digits`, if there, and what follows.
@@ -76,22 +56,6 @@ fn fraction(text: &[u8]) -> Option<(u64, &[u8])> {
 fn number(digits: &[u8]) -> Option<u64> {
     digits.iter().all(u8::is_ascii_digit).then_some(())?;
     std::str::from_utf8(digits).ok()?.parse().ok()
-}
-
-fn below(digits: [u8; 2], end: u64) -> Option<u64> {
-    number(&digits).filter(|number| *number < end)
-}
-
-/// Days from 1970-01-01 to a date of the Gregorian calendar; `None` if there is no such date.
-fn days_since_1970(year: u64, month: u64, day: u64) -> Option<i64> {
-    let is_leap = |year: u64| year.is_multiple_of(4) && !year.is_multiple_of(100) || year.is_multiple_of(400);
-    let lengths = [31, if is_leap(year) { 29 } else { 28 }, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
-    let before = usize::try_from(month.checked_sub(1)?).ok()?;
-    let length = lengths.get(before)?;
-    (1..=*length).contains(&day).then_some(())?;
-    let leap_days = |years: u64| years.div_ceil(4) + years.div_ceil(400) - years.div_ceil(100);
-    let days = year * 365 + leap_days(year) + lengths.iter().take(before).sum::<u64>() + day - 1;
-    Some(days as i64 - (1970 * 365 + leap_days(1970)) as i64)
 }
 
 #[cfg(test)]
@@ -132,8 +96,9 @@ mod tests {
         let mut days = 0;
         for year in 1970..=2800 {
             for month in 1..=12 {
-                for day in (1..=31).filter_map(|day| days_since_1970(year, month, day)) {
-                    assert_eq!(day, days, "{year}-{month}");
+                let day = |day: u64| time(&format!("{year}-{month:02}-{day:02}T00:00:00Z"));
+                for millis in (1..=31).filter_map(day) {
+                    assert_eq!(millis, days * 24 * 3600 * SECOND, "{year}-{month}");
                     days += 1;
                 }
             }
