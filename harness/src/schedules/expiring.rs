@@ -68,16 +68,21 @@ fn insert(shared: &Shared, mut rng: Rng) {
     }
 }
 
+/// Whether one row may have been inserted, and then, once it had expired, the other.
+fn may_precede(one: &Attempt, other: &Attempt) -> bool {
+    one.turn[0] < other.turn[1] && one.until <= other.time[1]
+}
+
 fn check(attempts: &[Attempt]) {
-    let rows_of = |key: u64| attempts.iter().filter(move |row| row.was_new && row.key == key);
-    for attempt in attempts {
-        let [before, after] = attempt.time;
-        let [began, ended] = attempt.turn;
+    for (at, attempt) in attempts.iter().enumerate() {
+        let others = attempts.iter().enumerate().filter(|(other, _)| *other != at).map(|(_, other)| other);
+        let mut rows = others.filter(|other| other.was_new && other.key == attempt.key);
         if attempt.was_new {
-            let alive = rows_of(attempt.key).find(|row| row.turn[1] < began && row.until > after);
-            assert!(alive.is_none(), "{attempt:?} succeeded, though {alive:?} lived");
+            let beside = rows.find(|row| !may_precede(row, attempt) && !may_precede(attempt, row));
+            assert!(beside.is_none(), "{attempt:?} succeeded, though {beside:?} lived");
         } else {
-            let may_live = rows_of(attempt.key).any(|row| row.turn[0] < ended && row.until > before);
+            let [before, _] = attempt.time;
+            let may_live = rows.any(|row| row.turn[0] < attempt.turn[1] && row.until > before);
             assert!(may_live, "{attempt:?} failed, though no row lived: {attempts:?}");
         }
     }
