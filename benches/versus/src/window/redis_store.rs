@@ -15,6 +15,8 @@ use std::time::{Duration, Instant};
 
 /// The server's program.
 const PROGRAM: &str = "redis-server";
+/// Its socket, in the directory that it runs in.
+const SOCKET: &str = "redis.sock";
 /// Ids that are set to measure the speed, before the stream begins.
 const TRIAL: u64 = 500_000;
 /// How long to wait for the server at most.
@@ -43,15 +45,13 @@ pub fn describe() -> String {
 impl RedisStore {
     /// Starts a server, with a connection for each thread.
     pub fn start(how: &OpenSpec<'_>, threads: usize) -> Result<Self> {
-        let socket = how.dir.join("redis.sock");
         let mut command = Command::new(PROGRAM);
         command.args(["--port", "0", "--save", "", "--appendonly", "no", "--daemonize", "no"]);
-        command.arg("--unixsocket").arg(&socket).arg("--dir").arg(how.dir);
-        let server = command.stdout(Stdio::null()).spawn();
+        let server = command.args(["--unixsocket", SOCKET]).current_dir(how.dir).stdout(Stdio::null()).spawn();
         let server = server.map_err(|error| format!("{PROGRAM}: {error}; apt install redis-server"))?;
         let mut store = RedisStore { server, connections: Vec::new(), life_ms: AtomicU64::new(0) };
         for _ in 0..threads {
-            store.connections.push(Mutex::new(BufReader::new(connect(&socket)?)));
+            store.connections.push(Mutex::new(BufReader::new(connect(&how.dir.join(SOCKET))?)));
         }
         store.measure_life(how.window)?;
         Ok(store)
@@ -103,7 +103,9 @@ fn connect(socket: &Path) -> Result<UnixStream> {
     loop {
         match UnixStream::connect(socket) {
             Ok(stream) => return Ok(stream),
-            Err(error) if begin.elapsed() > START_MAX => return Err(error.into()),
+            Err(error) if begin.elapsed() > START_MAX => {
+                return Err(format!("{PROGRAM}, at {}: {error}", socket.display()).into());
+            }
             Err(_) => std::thread::sleep(Duration::from_millis(20)),
         }
     }
