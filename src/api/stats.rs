@@ -39,6 +39,10 @@ pub struct Stats {
     /// ([`Compression::None`](crate::Compression) and `Fsst`). As far as they are in memory, the system's
     /// page cache holds them; the block cache does not.
     pub segment_bytes_mapped: u64,
+    /// Memory of the indexes of open segments that no lookup evicts, in bytes: the first of their two levels,
+    /// and partitions of the second up to a quarter of
+    /// [`block_cache_bytes`](crate::Options::block_cache_bytes).
+    pub index_bytes: u64,
     /// Filters mapped now, including those that only snapshots and active readers still hold.
     pub filters_mapped: u64,
     /// How often a segment file was opened for a read, a check or a compaction.
@@ -240,6 +244,7 @@ impl Stats {
                 .count() as u64,
             segments_open: storage.files.open_now() as u64,
             segment_bytes_mapped: storage.files.mapped_bytes(),
+            index_bytes: storage.files.index_bytes(),
             filters_mapped: storage.maps.mapped() as u64,
             segment_opens: storage.files.openings(),
             block_reads: reads.blocks,

@@ -195,6 +195,12 @@ impl BlockCache {
         lock(&self.indexes).open
     }
 
+    /// The bytes of the indexes that no lookup evicts: top indexes of open segments, and pinned partitions.
+    pub fn index_bytes(&self) -> u64 {
+        let indexes = lock(&self.indexes);
+        indexes.open + indexes.pinned
+    }
+
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.process.is_current()

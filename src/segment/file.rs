@@ -108,8 +108,13 @@ impl OpenFiles {
 
     /// Bytes of the top indexes of open segments.
     #[cfg(test)]
-    pub fn index_bytes(&self) -> u64 {
+    pub fn top_index_bytes(&self) -> u64 {
         self.cache.opened()
+    }
+
+    /// Bytes of the indexes that stay in memory.
+    pub fn index_bytes(&self) -> u64 {
+        self.cache.index_bytes()
     }
 
     /// The files to be removed.

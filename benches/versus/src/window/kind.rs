@@ -26,12 +26,18 @@ pub enum StoreKind {
     RocksFifo,
     /// fjall with a compaction filter.
     Fjall,
+    /// SlateDB's time to live.
+    #[value(name = "slatedb")]
+    SlateDb,
     /// A Redis server.
     Redis,
+    /// A Redis server with RedisBloom, and a filter for each part of a window. Inexact.
+    #[value(name = "redisbloom")]
+    RedisBloom,
 }
 
 impl StoreKind {
-    const ALL: [StoreKind; 8] = [
+    const ALL: [StoreKind; 10] = [
         StoreKind::Ours,
         StoreKind::OursExpiring,
         StoreKind::OursForever,
@@ -39,12 +45,18 @@ impl StoreKind {
         StoreKind::RocksUniversal,
         StoreKind::RocksFifo,
         StoreKind::Fjall,
+        StoreKind::SlateDb,
         StoreKind::Redis,
+        StoreKind::RedisBloom,
     ];
 
-    /// Those that a user chose, or all in this build, sidebloom first.
-    pub fn or_all(chosen: &[StoreKind]) -> Vec<StoreKind> {
-        let is_here = |kind: &StoreKind| cfg!(feature = "rocksdb") || !kind.is_rocks();
+    /// Those that a user chose, or all in this build, sidebloom first; RedisBloom if its module is there.
+    pub fn or_all(chosen: &[StoreKind], has_redisbloom: bool) -> Vec<StoreKind> {
+        let is_here = |kind: &StoreKind| match kind {
+            StoreKind::SlateDb => cfg!(feature = "slatedb"),
+            StoreKind::RedisBloom => has_redisbloom,
+            _ => cfg!(feature = "rocksdb") || !kind.is_rocks(),
+        };
         if chosen.is_empty() { Self::ALL.into_iter().filter(is_here).collect() } else { chosen.to_vec() }
     }
 
@@ -58,7 +70,9 @@ impl StoreKind {
             StoreKind::RocksUniversal => "rocksdb-universal",
             StoreKind::RocksFifo => "rocksdb-fifo",
             StoreKind::Fjall => "fjall",
+            StoreKind::SlateDb => "slatedb",
             StoreKind::Redis => "redis",
+            StoreKind::RedisBloom => "redisbloom",
         }
     }
 

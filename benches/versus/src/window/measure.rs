@@ -48,7 +48,13 @@ pub fn run(task: &WindowTask) -> Result<WindowFigures> {
     let (settings, clock) = (&task.settings, Arc::new(StreamClock::default()));
     clock.pass_to(settings.stream.millis_at(0));
     let (dir, bench) = (task.dir.as_path(), &settings.bench);
-    let how = OpenSpec { dir, settings: bench, clock: Arc::clone(&clock), window: settings.stream.window };
+    let how = OpenSpec {
+        dir,
+        settings: bench,
+        clock: Arc::clone(&clock),
+        window: settings.stream.window,
+        redisbloom: task.redisbloom.as_deref(),
+    };
     let store = stores::open(task.store, &how, settings.threads)?;
     let shared = Shared {
         store: store.as_ref(),

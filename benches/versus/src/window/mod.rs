@@ -8,10 +8,14 @@ mod fjall_store;
 mod kind;
 mod measure;
 mod record;
+mod redis_server;
 mod redis_store;
+mod redisbloom_store;
 #[cfg(feature = "rocksdb")]
 mod rocks;
 mod sidebloom_store;
+#[cfg(feature = "slatedb")]
+mod slatedb_store;
 mod store;
 mod stores;
 mod stream;
@@ -29,6 +33,7 @@ use crate::settings::{BenchSettings, given_or};
 use crate::terminal::progress;
 use kind::StoreKind;
 use record::{StoreResult, WindowRecord, WindowSettings};
+use std::path::PathBuf;
 use std::time::Instant;
 use stream::Stream;
 use task::WindowTask;
@@ -57,6 +62,9 @@ pub struct Args {
     /// Stores to compare [default: all]
     #[arg(long, value_name = "STORE,…", value_delimiter = ',')]
     engines: Vec<StoreKind>,
+    /// RedisBloom's module, redisbloom.so, to compare with it, too
+    #[arg(long, value_name = "FILE")]
+    redisbloom: Option<PathBuf>,
     /// Size of memtables in stores that have them [default: 64; with --quick: 2]
     #[arg(long, value_name = "MIB", value_parser = clap::value_parser!(u64).range(1..=1024))]
     memtable_mib: Option<u64>,
@@ -81,7 +89,10 @@ impl Args {
         let mut record = WindowRecord {
             date: format::now(),
             machine: Machine::here(&stores),
-            stores: StoreKind::or_all(&self.engines).into_iter().map(result).collect(),
+            stores: StoreKind::or_all(&self.engines, self.redisbloom.is_some())
+                .into_iter()
+                .map(result)
+                .collect(),
             settings: WindowSettings { stream, threads: self.threads.into(), bench: bench.clone() },
             notes: vec![chosen.describe()],
         };
@@ -93,7 +104,8 @@ impl Args {
             progress(store.name());
             let begun = CpuSample::now();
             let (dir, settings) = (dirs.dir(store.name()), record.settings.clone());
-            let figures = WindowTask { store, dir, settings }.spawn()?;
+            let redisbloom = self.redisbloom.clone();
+            let figures = WindowTask { store, dir, settings, redisbloom }.spawn()?;
             std::fs::remove_dir_all(dirs.dir(store.name()))?;
             record.stores[at].figures = Some(figures);
             record.notes.extend(quiet::note_of_others(store.name(), &begun));

@@ -64,12 +64,13 @@ impl WindowStore for SidebloomStore {
     }
 
     fn held(&self) -> Result<Held> {
-        let levels = self.db.stats().levels;
+        let stats = self.db.stats();
+        let levels = &stats.levels;
         let sum = |figure: fn(&sidebloom::LevelStats) -> u64| levels.iter().map(figure).sum::<u64>();
         Ok(Held {
             rows: Some(sum(|level| level.keys)),
             filter_bytes: Some(sum(|level| level.filter_bytes)),
-            index_bytes: None,
+            index_bytes: Some(stats.index_bytes),
             tables: Some(sum(|level| level.segments as u64)),
             server_bytes: None,
         })

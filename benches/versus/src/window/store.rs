@@ -18,6 +18,8 @@ pub struct OpenSpec<'s> {
     pub clock: Arc<StreamClock>,
     /// Ids in a window.
     pub window: u64,
+    /// RedisBloom's module.
+    pub redisbloom: Option<&'s Path>,
 }
 
 /// What a store holds. `None` if it does not say.

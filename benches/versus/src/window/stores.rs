@@ -14,7 +14,12 @@ pub fn open(kind: StoreKind, how: &OpenSpec<'_>, threads: usize) -> Result<Box<d
         #[cfg(not(feature = "rocksdb"))]
         _ if kind.is_rocks() => return Err("this build has no RocksDB: build with --features rocksdb".into()),
         StoreKind::Fjall => Box::new(super::fjall_store::FjallStore::open(how)?),
+        #[cfg(feature = "slatedb")]
+        StoreKind::SlateDb => Box::new(super::slatedb_store::SlateStore::open(how)?),
+        #[cfg(not(feature = "slatedb"))]
+        StoreKind::SlateDb => return Err("this build has no SlateDB: build with --features slatedb".into()),
         StoreKind::Redis => Box::new(super::redis_store::RedisStore::start(how, threads)?),
+        StoreKind::RedisBloom => Box::new(super::redisbloom_store::RedisBloomStore::start(how, threads)?),
         _ => Box::new(super::sidebloom_store::SidebloomStore::open(kind, how)?),
     })
 }
@@ -27,7 +32,12 @@ pub fn describe(kind: StoreKind, settings: &BenchSettings) -> String {
         #[cfg(not(feature = "rocksdb"))]
         _ if kind.is_rocks() => "not in this build".to_owned(),
         StoreKind::Fjall => super::fjall_store::describe(settings),
+        #[cfg(feature = "slatedb")]
+        StoreKind::SlateDb => super::slatedb_store::describe(settings),
+        #[cfg(not(feature = "slatedb"))]
+        StoreKind::SlateDb => "not in this build".to_owned(),
         StoreKind::Redis => super::redis_store::describe(),
+        StoreKind::RedisBloom => super::redisbloom_store::describe(),
         _ => super::sidebloom_store::describe(kind, settings),
     }
 }

@@ -19,6 +19,8 @@ pub struct WindowTask {
     pub dir: PathBuf,
     /// Sizes and counts.
     pub settings: WindowSettings,
+    /// RedisBloom's module.
+    pub redisbloom: Option<PathBuf>,
 }
 
 impl WindowTask {
