@@ -1,6 +1,6 @@
 //! Walking a memtable.
 
-use super::entry::{MemKey, MemKind, Position, Search};
+use super::entry::{MemKey, MemKind, Place, Search};
 use super::table::Memtable;
 use crate::bounds::copy_bound;
 use crate::direction::Direction;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Entries that a cursor copies from the skiplist at a time, so that it holds no borrow and seeks once per
+/// Entries that a cursor copies from the list at a time, so that it holds no borrow and seeks once per
 /// chunk. The first chunk is small, so that a short range stays cheap; each further one is twice as large.
 const FIRST_CHUNK: usize = 8;
 /// The first one after a seek, which may need only one.
@@ -180,14 +180,10 @@ impl MemtableCursor {
     /// Whether the chunk is full, so that more keys may follow.
     fn collect_forward(&mut self, table: &Memtable) -> bool {
         // The newest version of a key comes first: Seq::MAX precedes all versions, 0 follows them.
-        let position = match &self.resume {
-            Bound::Included(key) => Bound::Included(Search::new(key, Seq::MAX)),
-            Bound::Excluded(key) => Bound::Excluded(Search::new(key, 0)),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let mut at = match &position {
+        let mut at = match &self.resume {
+            Bound::Included(key) => table.entries.first_from(Place::Before(Search::new(key, Seq::MAX))),
+            Bound::Excluded(key) => table.entries.first_from(Place::After(Search::new(key, 0))),
             Bound::Unbounded => table.entries.front(),
-            bound => table.entries.lower_bound(bound.as_ref().map(|search| search as &dyn Position)),
         };
         while let Some(entry) = at {
             let item = entry.key();
@@ -203,15 +199,11 @@ impl MemtableCursor {
     }
 
     fn collect_reverse(&mut self, table: &Memtable) -> bool {
-        let position = match &self.resume {
-            Bound::Included(key) => Bound::Included(Search::new(key, 0)),
-            Bound::Excluded(key) => Bound::Excluded(Search::new(key, Seq::MAX)),
-            Bound::Unbounded => Bound::Unbounded,
-        };
-        let mut at = match &position {
-            Bound::Unbounded => table.entries.back(),
-            bound => table.entries.upper_bound(bound.as_ref().map(|search| search as &dyn Position)),
-        };
+        let mut at = table.entries.last_before(match &self.resume {
+            Bound::Included(key) => Place::After(Search::new(key, 0)),
+            Bound::Excluded(key) => Place::Before(Search::new(key, Seq::MAX)),
+            Bound::Unbounded => Place::End,
+        });
         while let Some(entry) = at {
             let item = entry.key();
             if item.seq <= self.seq {
@@ -231,7 +223,7 @@ impl MemtableCursor {
 
 fn copy(item: &MemKey) -> MemItem {
     MemItem {
-        front: item.prefix,
+        front: item.prefix.front(),
         key_len: item.key_len,
         seq: item.seq,
         kind: item.kind,

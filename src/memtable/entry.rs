@@ -2,20 +2,17 @@
 
 use crate::key::{Entry, EntryKind, Seq, Time, Value, prefix16};
 use bytes::Bytes;
-use std::borrow::Borrow;
 use std::cmp::Ordering;
 
-/// Key, sequence number and value. Comparisons mostly end at `prefix`, in the skiplist node itself. It comes
-/// last, next to the node's pointers: a search reads both, mostly from one cache line.
-#[repr(C)]
+/// Key, sequence number and value.
 pub(super) struct MemKey {
+    /// The keys of a store often share their first eight bytes, seldom their first 16.
+    pub prefix: Prefix,
     /// The key, immediately followed by the value, or by expiry and value.
     pub data: Bytes,
     pub seq: Seq,
     pub key_len: u32,
     pub kind: MemKind,
-    /// The keys of a store often share their first eight bytes, seldom their first 16.
-    pub prefix: u128,
 }
 const _: () = assert!(size_of::<MemKey>() == 64);
 
@@ -48,6 +45,12 @@ impl MemKey {
         self.data.get(..self.key_len as usize).unwrap_or_default()
     }
 
+    /// A search for it.
+    #[inline]
+    pub fn search(&self) -> Search<'_> {
+        Search { prefix: self.prefix, key: self.key(), seq: self.seq }
+    }
+
     /// Whether it is an entry of the same key.
     #[inline]
     pub fn has_key_of(&self, other: &MemKey) -> bool {
@@ -69,113 +72,76 @@ impl MemKey {
     }
 }
 
-/// A position in the order of entries, owned or borrowed, so that searches do not allocate.
-pub(super) trait Position {
-    /// The first 16 bytes of the key ([`prefix16`]).
-    fn prefix(&self) -> u128;
-    /// The key and the sequence number, which decide between equal prefixes.
-    fn rest(&self) -> (&[u8], Seq);
+/// The first 16 bytes of a key, as two integers ([`prefix16`]).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Prefix {
+    pub high: u64,
+    pub low: u64,
 }
 
-impl Position for MemKey {
+impl Prefix {
     #[inline]
-    fn prefix(&self) -> u128 {
-        self.prefix
+    pub fn of(key: &[u8]) -> Self {
+        let prefix = prefix16(key);
+        Prefix { high: (prefix >> 64) as u64, low: prefix as u64 }
     }
 
+    /// As one integer.
     #[inline]
-    fn rest(&self) -> (&[u8], Seq) {
-        (self.key(), self.seq)
+    pub fn front(self) -> u128 {
+        u128::from(self.high) << 64 | u128::from(self.low)
     }
 }
 
-pub(super) struct Search<'a> {
-    prefix: u128,
-    key: &'a [u8],
+/// An entry to search for: keys ascending, and for the same key the newest entry first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Search<'k> {
+    pub prefix: Prefix,
+    key: &'k [u8],
     seq: Seq,
 }
 
-impl<'a> Search<'a> {
+impl<'k> Search<'k> {
     #[inline]
-    pub fn new(key: &'a [u8], seq: Seq) -> Self {
-        Search { prefix: prefix16(key), key, seq }
+    pub fn new(key: &'k [u8], seq: Seq) -> Self {
+        Search { prefix: Prefix::of(key), key, seq }
+    }
+
+    /// How an entry compares with it.
+    #[inline]
+    fn compare(&self, item: &MemKey) -> Ordering {
+        match item.prefix.cmp(&self.prefix) {
+            Ordering::Equal => self.compare_rest(item),
+            unequal => unequal,
+        }
+    }
+
+    /// Out of line, to keep the loop of a search small.
+    #[inline(never)]
+    fn compare_rest(&self, item: &MemKey) -> Ordering {
+        item.key().cmp(self.key).then_with(|| self.seq.cmp(&item.seq))
     }
 }
 
-impl Position for Search<'_> {
-    #[inline]
-    fn prefix(&self) -> u128 {
-        self.prefix
-    }
-
-    #[inline]
-    fn rest(&self) -> (&[u8], Seq) {
-        (self.key, self.seq)
-    }
+/// A place in the order of entries.
+#[derive(Clone, Copy)]
+pub(super) enum Place<'k> {
+    /// Just before an entry.
+    Before(Search<'k>),
+    /// Just after it.
+    After(Search<'k>),
+    /// After all entries.
+    End,
 }
 
-impl<'a> Borrow<dyn Position + 'a> for MemKey {
+impl Place<'_> {
+    /// Whether it comes after an entry.
     #[inline]
-    fn borrow(&self) -> &(dyn Position + 'a) {
-        self
+    pub fn is_after(&self, item: &MemKey) -> bool {
+        match self {
+            Place::Before(search) => search.compare(item) == Ordering::Less,
+            Place::After(search) => search.compare(item) != Ordering::Greater,
+            Place::End => true,
+        }
     }
 }
-
-/// Keys ascending, and for the same key the newest entry first.
-#[inline]
-fn compare<A: Position + ?Sized, B: Position + ?Sized>(a: &A, b: &B) -> Ordering {
-    let (left, right) = (a.prefix(), b.prefix());
-    if left == right {
-        compare_rest(a.rest(), b.rest())
-    } else if left < right {
-        Ordering::Less
-    } else {
-        Ordering::Greater
-    }
-}
-
-/// Out of line, to keep the loop of a search small.
-#[inline(never)]
-fn compare_rest(a: (&[u8], Seq), b: (&[u8], Seq)) -> Ordering {
-    a.0.cmp(b.0).then_with(|| b.1.cmp(&a.1))
-}
-
-impl Ord for MemKey {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare(self, other)
-    }
-}
-impl PartialOrd for MemKey {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for MemKey {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for MemKey {}
-
-impl Ord for dyn Position + '_ {
-    #[inline]
-    fn cmp(&self, other: &Self) -> Ordering {
-        compare(self, other)
-    }
-}
-impl PartialOrd for dyn Position + '_ {
-    #[inline]
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-impl PartialEq for dyn Position + '_ {
-    #[inline]
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other) == Ordering::Equal
-    }
-}
-impl Eq for dyn Position + '_ {}

@@ -1,4 +1,4 @@
-//! The memtable: recent writes in a lock-free skiplist, with its own updatable filter in front.
+//! The memtable: recent writes in order, read without a lock, with its own updatable filter in front.
 //!
 //! Entries are ordered by key and, within a key, newest first. Nothing is ever removed or changed, so a
 //! reader with the memtable and a sequence number has a stable snapshot.

@@ -126,8 +126,8 @@ impl Options {
         self
     }
 
-    /// Size at which a memtable is flushed (keys, values and overhead), in bytes. Default 64 MiB; at least 4
-    /// KiB. Up to three memtables exist.
+    /// Size at which a memtable is flushed (keys, values and overhead), in bytes. Default 64 MiB; from 4
+    /// KiB to 256 GiB. Up to three memtables exist.
     pub fn memtable_bytes(mut self, bytes: u64) -> Self {
         self.memtable_bytes = bytes;
         self
@@ -318,7 +318,11 @@ impl Options {
     pub(crate) fn validate(&self) -> Result<()> {
         let check =
             |ok: bool, what: &str| if ok { Ok(()) } else { Err(Error::InvalidArgument(what.to_owned())) };
-        check(self.memtable_bytes >= 4096, "memtable_bytes must be at least 4096")?;
+        // A memtable numbers its entries in 32 bits, and counts at least 128 bytes for each.
+        check(
+            (4096..=256 << 30).contains(&self.memtable_bytes),
+            "memtable_bytes must be at least 4096, and at most 256 GiB",
+        )?;
         check(self.segment_bytes >= 4096, "segment_bytes must be at least 4096")?;
         check_block_bytes(self.block_bytes)?;
         let is_usable = |mode: u32| mode & 0o600 == 0o600 && mode <= 0o777;

@@ -5,8 +5,9 @@
 //! a signal or an atomic, another thread may continue, and a seed decides which. `cargo harness schedules`
 //! builds the engine that way.
 //!
-//! The skip list and `OnceLock` are no such points, and all atomics are sequentially consistent there.
-//! Counters that decide nothing stay atomics of the standard library, so they are no such points either.
+//! The lists of memtables and `OnceLock` are no such points, and all atomics are sequentially consistent
+//! there. Counters that decide nothing stay atomics of the standard library, so they are no such points
+//! either.
 
 #[cfg(sidebloom_schedules)]
 mod scheduled;

@@ -40,9 +40,9 @@ const FOREIGN: [(&str, &[&str]); 2] = [
         "sidebloom",
         &[
             "arc-swap",
+            "boxcar",
             "bytes",
             "caseless",
-            "crossbeam-epoch",
             "crossbeam-skiplist",
             "libc",
             "fsst-rs",

@@ -26,7 +26,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
     ),
 ];
 /// Every file of these crates with unsafe code, and the reason.
-const UNSAFE_HOMES: [(&str, &str); 27] = [
+const UNSAFE_HOMES: [(&str, &str); 26] = [
     ("crates/filter/src/blocked/eights.rs", "SIMD loads"),
     ("crates/filter/src/blocked/entry.rs", "functions compiled for an instruction set"),
     ("crates/filter/src/huge_pages.rs", "advice about pages"),
@@ -50,7 +50,6 @@ const UNSAFE_HOMES: [(&str, &str); 27] = [
     ("src/fs/read_only_tree.rs", "the contract of a mapping, passed on"),
     ("src/fs/reader_locks.rs", "fcntl"),
     ("src/fs/sigbus.rs", "the signal handler"),
-    ("src/memtable/list.rs", "a skiplist without an epoch, since nothing leaves it"),
     ("src/sync/short_lock.rs", "the clock of a thread's CPU time"),
     ("src/segment/in_place.rs", "the promise that a published segment never changes"),
     ("src/sidecar/verify.rs", "the promise that a published sidecar never changes"),
