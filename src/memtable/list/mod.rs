@@ -8,10 +8,12 @@
 //!    search takes what the pages say for a hint: an entry that in fact comes before the place, or it
 //!    searches again. From there it follows the chain, mostly by one step.
 
+mod nodes;
 mod page;
 #[cfg(test)]
 mod tests;
 
+use self::nodes::Nodes;
 use self::page::{Page, Slot, WIDTH};
 use super::entry::{MemKey, Place};
 use crate::sync::{Mutex, lock};
@@ -26,7 +28,7 @@ const STEPS_MAX: usize = 4 * WIDTH;
 
 /// Entries in their order.
 pub(super) struct EntryList {
-    nodes: boxcar::Vec<Node>,
+    nodes: Nodes<Node>,
     pages: boxcar::Vec<Box<Page>>,
     /// The number of the first entry.
     first: AtomicU32,
@@ -73,7 +75,7 @@ impl<'l> EntryRef<'l> {
 impl EntryList {
     pub fn new() -> Self {
         EntryList {
-            nodes: boxcar::Vec::new(),
+            nodes: Nodes::new(),
             pages: boxcar::Vec::new(),
             first: AtomicU32::new(NONE),
             root: AtomicU32::new(NONE),
@@ -115,7 +117,7 @@ impl EntryList {
                 return None;
             }
             let prefix = item.prefix;
-            let entry = self.nodes.push(Node { item, next: AtomicU32::new(next) }) as u32;
+            let entry = self.nodes.push(Node { item, next: AtomicU32::new(next) });
             pointer.store(entry, Release);
             return self.insert_slot(page, at, Slot { prefix, entry, child: 0 }, is_last);
         }
@@ -149,7 +151,7 @@ impl EntryList {
 
     #[inline]
     fn node(&self, number: u32) -> Option<&Node> {
-        self.nodes.get(number as usize)
+        self.nodes.get(number)
     }
 
     #[inline]
@@ -256,7 +258,7 @@ impl EntryList {
     }
 
     pub fn len(&self) -> usize {
-        self.nodes.count()
+        self.nodes.len()
     }
 
     pub fn is_empty(&self) -> bool {
