@@ -3,10 +3,11 @@
 use crate::direction::Direction;
 use crate::engine::read::view::View;
 use crate::error::{Error, Result};
-use crate::key::{AsOf, Heads, Space, Value};
+use crate::key::{AsOf, Heads, Space, Time, Value};
 use crate::merge::MergeCursor;
 use crate::segment::Access;
 use std::ops::Bound;
+use std::time::SystemTime;
 
 /// A position among the rows of a snapshot: a seek moves it to any key, and [`next`](Self::next) and
 /// [`prev`](Self::prev) continue from there. For many positions in one snapshot, as in a join, it is cheaper
@@ -153,6 +154,12 @@ impl Cursor {
     /// The value of the current row, to keep: it shares the memory of its block.
     pub fn to_value(&self) -> Option<Value> {
         self.is_valid.then(|| self.merge.to_value())
+    }
+
+    /// When the current row expires; `None` if it does not.
+    pub fn expires_at(&self) -> Option<SystemTime> {
+        let expiry = self.is_valid.then(|| self.merge.kind().expiry())?;
+        expiry.map(Time::to_system)
     }
 
     fn seek_towards(&mut self, direction: Direction, key: &[u8]) -> Result<bool> {

@@ -2,8 +2,10 @@
 
 use super::{Timed, secs};
 use crate::support::{Rng, sized};
+use sidebloom::filter::Verdict;
 use sidebloom::{Expiry, Keyspace, KeyspaceOptions, Snapshot};
 use std::collections::BTreeMap;
+use std::time::{Duration, UNIX_EPOCH};
 
 /// Values, with the moment at which they expire.
 type Rows = BTreeMap<Vec<u8>, (Vec<u8>, u64)>;
@@ -72,6 +74,8 @@ fn run(seed: u64, window: Option<u64>) {
             68..88 => {
                 let due = rows.get(&key).filter(|row| row.1 > now).map(|row| row.0.as_slice());
                 assert_eq!(db.get(&key).unwrap().as_deref(), due, "{}", context());
+                let verdicts = [db.may_contain(&key), db.may_contain_many(&[&key])[0]];
+                assert!(due.is_none() || verdicts == [Verdict::Maybe; 2], "{}", context());
             }
             88..91 => {
                 timed.clock.advance(secs(rng.below(10)));
@@ -108,4 +112,10 @@ fn check(snapshot: &Snapshot, rows: &Rows, now: u64, context: &str) {
     let mut back: Vec<_> = snapshot.range(.."~").rev().map(|row| row.unwrap().0).collect();
     back.reverse();
     assert!(back.iter().eq(due.iter().map(|row| &row.0)), "{context}, backwards");
+    let mut cursor = snapshot.cursor();
+    for (key, (value, until)) in rows.iter().filter(|row| row.1.1 > now) {
+        assert!(cursor.seek(key).unwrap(), "{context}");
+        let until = (*until < u64::MAX).then(|| UNIX_EPOCH + Duration::from_millis(*until));
+        assert_eq!((cursor.value(), cursor.expires_at()), (Some(&value[..]), until), "{context}");
+    }
 }

@@ -5,6 +5,7 @@ use super::progress::{BATCHES, Copied};
 use sidebloom::Snapshot;
 use slatedb::config::{FlushOptions, FlushType, PutOptions, Ttl};
 use slatedb::{Db, WriteBatch};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{Sender, channel};
 use tokio::task::spawn_blocking;
 
@@ -13,6 +14,9 @@ use tokio::task::spawn_blocking;
 ///
 /// Waits for durability only at the end: SlateDB writes its log every `flush_interval`, and each batch would
 /// wait for that. A failure, or dropping the future, leaves some of the rows.
+///
+/// Rows that expire do so in SlateDB, too. It shows them until a compaction removes them: compare
+/// `KeyValue::expire_ts` with the time.
 ///
 /// ```
 /// use sidebloom_slatedb::{ParityFilterPolicy, export};
@@ -64,22 +68,30 @@ fn read(from: &Snapshot, to: &Sender<(WriteBatch, Copied)>) -> Result<(), Error>
     if from.contains_key("")? {
         return Err(Error::EmptyKey);
     }
-    let forever = PutOptions { ttl: Ttl::NoExpiry }; // Overrides the database's default.
     let (mut batch, mut copied, mut sent) = (WriteBatch::new(), Copied::default(), Copied::default());
-    for row in from.iter() {
-        let (key, value) = row?;
-        batch.put_with_options(&key, &value[..], &forever);
-        copied.add(&key, &value);
+    let mut rows = from.cursor();
+    let mut is_at_row = rows.seek_to_first()?;
+    while let (true, Some(key), Some(value)) = (is_at_row, rows.key(), rows.value()) {
+        batch.put_with_options(key, value, &PutOptions { ttl: ttl_until(rows.expires_at()) });
+        copied.add(key, value);
         if copied.fills_a_batch(&sent) {
             if to.blocking_send((std::mem::take(&mut batch), copied)).is_err() {
                 return Ok(());
             }
             sent = copied;
         }
+        is_at_row = rows.next()?;
     }
     if copied.rows > sent.rows {
         // If it fails, the other side reports its own error.
         let _ = to.blocking_send((batch, copied));
     }
     Ok(())
+}
+
+/// The moment at which a row expires. It overrides the database's default, as "never" does.
+fn ttl_until(expiry: Option<SystemTime>) -> Ttl {
+    let Some(expiry) = expiry else { return Ttl::NoExpiry };
+    let since = expiry.duration_since(UNIX_EPOCH).unwrap_or_default();
+    Ttl::ExpireAtMillis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use sidebloom::Keyspace;
 use slatedb::config::ScanOptions;
 use slatedb::{DbIterator, DbReadOps};
+use std::time::{SystemTime, UNIX_EPOCH};
 use tokio::sync::mpsc::{Receiver, Sender, channel};
 use tokio::task::spawn_blocking;
 
@@ -25,7 +26,8 @@ enum Message {
 /// ([`Keyspace::ingest`]): they become visible all at once, and are durable on return. A failure, or
 /// dropping the future, leaves the store unchanged. `progress` is called after each batch of about 1 MiB.
 ///
-/// Expiry times, sequence numbers and creation times are not copied, nor are writes during the copy.
+/// Rows that have expired by the system's clock are left out, although SlateDB still shows them. Expiry times,
+/// sequence numbers and creation times are not copied, nor are writes during the copy.
 ///
 /// # Errors
 /// [`Error::NotEmpty`], before anything is read; then [`Error::SlateDb`] and [`Error::Store`], the latter
@@ -66,7 +68,12 @@ async fn read(
     mut progress: impl FnMut(Copied),
 ) -> Result<Copied, Error> {
     let (mut batch, mut copied, mut sent) = (Vec::new(), Copied::default(), Copied::default());
+    let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+    let now = i64::try_from(now).unwrap_or(i64::MAX);
     while let Some(row) = from.next().await? {
+        if row.expire_ts.is_some_and(|expiry| expiry <= now) {
+            continue;
+        }
         copied.add(&row.key, &row.value);
         batch.push((row.key, row.value));
         if copied.fills_a_batch(&sent) {

@@ -4,12 +4,13 @@ use crate::counted::Counted;
 use crate::support::{open, parity, put, run};
 use proptest::collection::vec;
 use proptest::prelude::*;
-use sidebloom::Options;
+use sidebloom::{Expiry, Options};
 use sidebloom_slatedb::{Copied, Error, export, import};
 use slatedb::DbReader;
 use slatedb::config::Settings;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 fn store(dir: &Path, name: &str) -> sidebloom::Db {
     Options::new().memtable_bytes(1 << 20).open(dir.join(name)).unwrap()
@@ -222,4 +223,28 @@ fn exported_rows_never_expire_whatever_the_default_of_the_database_is() {
         );
         db.close().await.unwrap();
     });
+}
+
+#[test]
+fn rows_expire_in_slatedb_when_they_would_have_and_do_not_come_back() {
+    let dir = tempfile::tempdir().unwrap();
+    let (from, back) = (store(dir.path(), "from"), store(dir.path(), "back"));
+    let now = SystemTime::now();
+    let at = [None, Some(now + Duration::from_secs(3600)), Some(now + Duration::from_millis(1500))];
+    for (key, at) in ["forever", "hour", "moment"].into_iter().zip(at) {
+        from.put_with(key, "value", at.map_or(Expiry::never(), Expiry::at)).unwrap();
+    }
+    run(async {
+        let remote = Arc::new(Counted::default());
+        let db = open(&remote, vec![parity()]).await;
+        assert_eq!(export(&from.snapshot(), &db, |_| ()).await.unwrap().rows, 3);
+        for (key, at) in ["forever", "hour", "moment"].into_iter().zip(at) {
+            let millis = |at: SystemTime| at.duration_since(UNIX_EPOCH).unwrap().as_millis() as i64;
+            assert_eq!(db.get_key_value(key).await.unwrap().unwrap().expire_ts, at.map(millis), "{key}");
+        }
+        tokio::time::sleep(Duration::from_millis(1600)).await;
+        assert_eq!(import(&db, &back, |_| ()).await.unwrap().rows, 2);
+        db.close().await.unwrap();
+    });
+    assert!(back.get("moment").unwrap().is_none() && back.get("hour").unwrap().is_some());
 }
