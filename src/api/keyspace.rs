@@ -260,7 +260,7 @@ impl Keyspace {
 
     /// Whether `key` may have a value, from memtables and filters alone. [`Verdict::Absent`] is certain.
     /// Never reads a block, so its cost does not depend on the size of the store. A deleted key may stay
-    /// "maybe" until a compaction drops it.
+    /// "maybe" until a compaction drops it, and an expired one until all rows of its segment have expired.
     #[inline]
     pub fn may_contain(&self, key: impl AsRef<[u8]>) -> Verdict {
         let key = key.as_ref();

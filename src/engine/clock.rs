@@ -126,10 +126,14 @@ impl ReadTime<'_> {
 
     #[cold]
     fn shows_expiring(self, kind: EntryKind) -> bool {
-        kind.expiry().is_some()
-            && kind.is_alive(match self {
-                ReadTime::Now(clock) => clock.now(),
-                ReadTime::At(time) => time,
-            })
+        kind.expiry().is_some() && kind.is_alive(self.moment())
+    }
+
+    /// Its moment.
+    pub fn moment(self) -> Time {
+        match self {
+            ReadTime::Now(clock) => clock.now(),
+            ReadTime::At(time) => time,
+        }
     }
 }

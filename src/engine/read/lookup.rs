@@ -87,8 +87,30 @@ impl Lookup<'_> {
             (Some(_), _) if !self.view.logs_reach_back => Verdict::Absent,
             (_, Route::Nowhere) => Verdict::Absent,
             (_, Route::Quarantine) => self.ask_quarantine(),
-            _ => Verdict::Maybe,
+            (_, Route::Runs(from)) => self.ask_runs(from),
+            (_, Route::Memtables) => Verdict::Maybe,
         }
+    }
+
+    /// The verdict on a key that the filter of this run does not deny: "absent" if no row is visible any more
+    /// in each segment that may have the key. Whichever has its newest entry, that has expired.
+    fn ask_runs(&self, from: RunNumber) -> Verdict {
+        let (live, now) = (&self.view.live, self.time.moment());
+        if !self.first_segment(from).is_some_and(|(_, segment)| segment.meta.has_expired(now)) {
+            return Verdict::Maybe;
+        }
+        for (number, group) in live.run_groups().of(self.key.key, from.group()) {
+            let skipped = if number == from.group() { from.in_group() + 1 } else { 0 };
+            let Some(fence) = group.fence(self.key.key) else { continue };
+            let may_have = |run: &Run| {
+                let Some(segment) = live.segment_of(run, fence, self.key.key) else { return false };
+                !segment.meta.has_expired(now) && self.ask(segment, run.level()) != Some(Verdict::Absent)
+            };
+            if group.runs().iter().skip(skipped).any(may_have) {
+                return Verdict::Maybe;
+            }
+        }
+        self.ask_quarantine()
     }
 
     /// The entry in a memtable, if the route leads there, and the route in the segments.

@@ -191,7 +191,7 @@ impl Reader {
         let hash = self.hash(key);
         match self.kept_route(key, hash) {
             routed if routed.is_nowhere() => Verdict::Absent,
-            routed if routed.is_in_runs() => Verdict::Maybe,
+            routed if routed.is_in_runs() && !self.shared.storage.clock.is_needed() => Verdict::Maybe,
             routed => self.may_contain_now(key, hash, routed),
         }
     }

@@ -1,7 +1,8 @@
 //! What compactions make of rows that have expired.
 
-use super::{Timed, after, secs};
+use super::{Timed, after, options, secs};
 use sidebloom::Expiry;
+use sidebloom::filter::Verdict;
 
 fn fill(timed: &Timed, from: u32, expiry: Expiry) {
     (from..from + 200).for_each(|n| timed.db.put_with(n.to_be_bytes(), [7; 30], expiry).unwrap());
@@ -56,6 +57,25 @@ fn i15_an_expired_segment_stays_while_it_hides_older_rows() {
     assert!((0..200u32).all(|n| timed.db.get(n.to_be_bytes()).unwrap().is_none()));
     timed.db.compact().unwrap();
     assert_eq!((timed.segments(), timed.keys()), (0, Vec::new()));
+}
+
+#[test]
+fn filters_deny_what_only_expired_segments_may_have() {
+    let Timed { dir, clock, db } = Timed::new();
+    (0..200u32).for_each(|n| db.put_with(n.to_be_bytes(), [7; 30], after(10)).unwrap());
+    db.flush().unwrap();
+    db.close().unwrap();
+    // A read-only store drops no segment.
+    let db = options(&clock).read_only(true).open(dir.path().join("store")).unwrap();
+    let keys: Vec<_> = (0..200u32).map(u32::to_be_bytes).collect();
+    let before = db.snapshot();
+    for verdict in [Verdict::Maybe, Verdict::Absent] {
+        assert!(keys.iter().all(|key| db.may_contain(key) == verdict));
+        assert_eq!(db.may_contain_many(&keys), [verdict; 200]);
+        assert!(keys.iter().all(|key| before.get(key).unwrap().is_some()));
+        clock.advance(secs(10));
+    }
+    assert!(db.stats().levels.iter().any(|level| level.segments > 0));
 }
 
 #[test]
