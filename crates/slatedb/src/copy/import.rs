@@ -26,8 +26,8 @@ enum Message {
 /// ([`Keyspace::ingest`]): they become visible all at once, and are durable on return. A failure, or
 /// dropping the future, leaves the store unchanged. `progress` is called after each batch of about 1 MiB.
 ///
-/// Rows that have expired by the system's clock are left out, although SlateDB still shows them. Expiry times,
-/// sequence numbers and creation times are not copied, nor are writes during the copy.
+/// Rows that have expired by the system's clock are left out, although SlateDB still shows them. Expiry
+/// times, sequence numbers and creation times are not copied, nor are writes during the copy.
 ///
 /// # Errors
 /// [`Error::NotEmpty`], before anything is read; then [`Error::SlateDb`] and [`Error::Store`], the latter
