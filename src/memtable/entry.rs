@@ -80,6 +80,9 @@ pub(super) struct Prefix {
 }
 
 impl Prefix {
+    /// That of the empty key.
+    pub const LEAST: Prefix = Prefix { high: 0, low: 0 };
+
     #[inline]
     pub fn of(key: &[u8]) -> Self {
         let prefix = prefix16(key);

@@ -15,7 +15,7 @@ mod tests;
 
 use self::nodes::Nodes;
 use self::page::{Page, Slot, WIDTH};
-use super::entry::{MemKey, Place};
+use super::entry::{MemKey, Place, Prefix};
 use crate::sync::{Mutex, lock};
 use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
@@ -90,9 +90,7 @@ impl EntryList {
         let root = if root == NONE { self.add_root(Page::new(true)) } else { root };
         let Some(split) = self.insert_below(root, item, true) else { return };
         let top = Page::new(false);
-        if let Some(first) = self.page(root).and_then(Page::first) {
-            top.insert(0, Slot { child: root, ..first });
-        }
+        top.insert(0, Slot { prefix: Prefix::LEAST, entry: NONE, child: root });
         top.insert(1, split);
         self.add_root(top);
     }
@@ -168,7 +166,8 @@ impl EntryList {
     fn count_before(&self, page: &Page, place: Place<'_>) -> usize {
         match place {
             Place::Before(search) | Place::After(search) => page.count_before(search.prefix, |entry| {
-                self.node(entry).is_some_and(|node| place.is_after(&node.item))
+                // A leftmost page has none, since smaller entries may still come.
+                entry == NONE || self.node(entry).is_some_and(|node| place.is_after(&node.item))
             }),
             Place::End => page.len(),
         }
