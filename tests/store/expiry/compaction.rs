@@ -1,8 +1,8 @@
 //! What compactions make of rows that have expired.
 
 use super::{Timed, after, options, secs};
-use sidebloom::Expiry;
 use sidebloom::filter::Verdict;
+use sidebloom::{Expiry, FilterPolicy, Options};
 
 fn fill(timed: &Timed, from: u32, expiry: Expiry) {
     (from..from + 200).for_each(|n| timed.db.put_with(n.to_be_bytes(), [7; 30], expiry).unwrap());
@@ -76,6 +76,25 @@ fn filters_deny_what_only_expired_segments_may_have() {
         clock.advance(secs(10));
     }
     assert!(db.stats().levels.iter().any(|level| level.segments > 0));
+}
+
+#[test]
+fn i1_filters_that_err_in_expired_segments_deny_no_older_row() {
+    // Filters that err often.
+    let coarse =
+        |options: Options| options.memtable_bytes(1 << 20).filter_policy(FilterPolicy::bits_per_key(2.0));
+    let Timed { dir, clock, db } = Timed::with(coarse);
+    let [forever, expiring] = [0, 1].map(|first| (first..4000u32).step_by(2).map(u32::to_be_bytes));
+    forever.clone().for_each(|key| db.put(key, "old").unwrap());
+    db.compact().unwrap();
+    expiring.for_each(|key| db.put_with(key, "new", after(10)).unwrap());
+    db.flush().unwrap();
+    db.close().unwrap();
+    clock.advance(secs(10));
+    let db = coarse(options(&clock)).read_only(true).open(dir.path().join("store")).unwrap();
+    let keys: Vec<_> = forever.collect();
+    assert!(keys.iter().all(|key| db.may_contain(key) == Verdict::Maybe));
+    assert_eq!(db.may_contain_many(&keys), vec![Verdict::Maybe; keys.len()]);
 }
 
 #[test]
