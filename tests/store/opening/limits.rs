@@ -221,6 +221,7 @@ fn options_out_of_range_are_refused_before_anything_is_touched() {
     let path = dir.path().join("store");
     let wrong = [
         ("memtable_bytes", Options::new().memtable_bytes(4095)),
+        ("memtable_bytes", Options::new().memtable_bytes((256 << 30) + 1)),
         ("segment_bytes", Options::new().segment_bytes(0)),
         ("block_bytes", Options::new().block_bytes(255)),
         ("block_bytes", Options::new().block_bytes((1 << 20) + 1)),
