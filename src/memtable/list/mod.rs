@@ -6,7 +6,7 @@
 //!    where a skiplist would read one or two for each key that it compares.
 //! 3. One thread at a time inserts. Others search without a lock, even in a page whose slots it moves. So a
 //!    search takes what the pages say for a hint: an entry that in fact comes before the place, or it
-//!    searches again. From there it follows the chain, mostly by one step.
+//!    searches again, after a few times with the lock. From there it follows the chain, mostly by one step.
 
 mod nodes;
 mod page;
