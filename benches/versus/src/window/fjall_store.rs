@@ -1,7 +1,7 @@
 //! fjall, with a compaction filter that drops what has expired.
 
-use super::store::{Held, OpenSpec, WindowStore, has_expired, stamped};
-use super::stream::{Event, LIFE_MS, StreamClock};
+use super::store::{Answers, Held, OpenSpec, WindowStore, has_expired, stamped};
+use super::stream::{Event, StreamClock};
 use crate::engines::fjall::{describe as describe_engine, finish_compactions, keyspace_options};
 use crate::error::Result;
 use crate::settings::BenchSettings;
@@ -59,14 +59,15 @@ impl FjallStore {
 }
 
 impl WindowStore for FjallStore {
-    fn first_seen(&self, event: &Event) -> Result<bool> {
-        let found = self.seen.get(event.id)?;
-        if found.is_some_and(|value| !has_expired(&value, &self.clock)) {
-            return Ok(false);
-        }
-        let expiry = self.clock.seconds() + (LIFE_MS / 1000) as u32;
-        self.seen.insert(event.id, stamped(event, expiry))?;
-        Ok(true)
+    fn first_seen(&self, _: usize, events: &[Event], answers: &mut Answers) -> Result<()> {
+        answers.one_by_one(events, |event| {
+            let found = self.seen.get(event.id)?;
+            if found.is_some_and(|value| !has_expired(&value, &self.clock)) {
+                return Ok(false);
+            }
+            self.seen.insert(event.id, stamped(event, &self.clock))?;
+            Ok(true)
+        })
     }
 
     fn held(&self) -> Result<Held> {

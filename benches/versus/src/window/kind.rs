@@ -50,14 +50,23 @@ impl StoreKind {
         StoreKind::RedisBloom,
     ];
 
-    /// Those that a user chose, or all in this build, sidebloom first; RedisBloom if its module is there.
-    pub fn or_all(chosen: &[StoreKind], has_redisbloom: bool) -> Vec<StoreKind> {
+    /// All in this build, sidebloom first: RedisBloom if its module is there, and for mixed lives those that
+    /// are made for them.
+    pub fn all(has_redisbloom: bool, mixed: bool) -> Vec<StoreKind> {
         let is_here = |kind: &StoreKind| match kind {
             StoreKind::SlateDb => cfg!(feature = "slatedb"),
             StoreKind::RedisBloom => has_redisbloom,
             _ => cfg!(feature = "rocksdb") || !kind.is_rocks(),
         };
-        if chosen.is_empty() { Self::ALL.into_iter().filter(is_here).collect() } else { chosen.to_vec() }
+        let suits = |kind: &StoreKind| {
+            !mixed || kind.takes_mixed_lives() && !matches!(kind, StoreKind::Ours | StoreKind::OursForever)
+        };
+        Self::ALL.into_iter().filter(is_here).filter(suits).collect()
+    }
+
+    /// Whether an id can be remembered longer than another one, on the stream's clock.
+    pub fn takes_mixed_lives(self) -> bool {
+        !matches!(self, StoreKind::RocksFifo | StoreKind::Redis | StoreKind::RedisBloom)
     }
 
     /// The name in tables, which is that of its directory.

@@ -1,7 +1,7 @@
 //! Sends the stream through one store, in the process of its own.
 
 use super::record::{WindowFigures, WindowSettings};
-use super::store::{OpenSpec, WindowStore};
+use super::store::{Answers, OpenSpec, WindowStore};
 use super::stores;
 use super::stream::{CHUNK, Event, StreamClock};
 use super::task::WindowTask;
@@ -27,8 +27,8 @@ struct Shared<'s> {
     has_ended: AtomicBool,
 }
 
-/// The answers to one thread.
-struct Answers {
+/// A count of the answers to one thread.
+struct Tally {
     inserted: u64,
     wrongly_new: u64,
     wrongly_seen: u64,
@@ -52,7 +52,7 @@ pub fn run(task: &WindowTask) -> Result<WindowFigures> {
         dir,
         settings: bench,
         clock: Arc::clone(&clock),
-        window: settings.stream.window,
+        stream: settings.stream,
         redisbloom: task.redisbloom.as_deref(),
     };
     let store = stores::open(task.store, &how, settings.threads)?;
@@ -65,21 +65,21 @@ pub fn run(task: &WindowTask) -> Result<WindowFigures> {
         has_ended: AtomicBool::new(false),
     };
     let (before, begin) = (ResourceCounters::now(dir), Instant::now());
-    let (answers, disk, end) = stream_through(&shared, dir)?;
+    let (tally, disk, end) = stream_through(&shared, dir)?;
     let full = shared.full.get().copied().unwrap_or(end);
     let (held, memory_bytes) = (store.held()?, kernel::resident_memory().0);
     let settling = Instant::now();
     store.finish()?;
     let settle_ns = settling.elapsed().as_nanos() as u64;
-    let percentile = |share: f64| answers.nanos.value_at_quantile(share);
-    let is_timed = !answers.nanos.is_empty();
+    let percentile = |share: f64| tally.nanos.value_at_quantile(share);
+    let is_timed = !tally.nanos.is_empty();
     Ok(WindowFigures {
         stream_ns: (end - begin).as_nanos() as u64,
         full_ns: (end - full).as_nanos() as u64,
         settle_ns,
-        inserted: answers.inserted,
-        wrongly_new: answers.wrongly_new,
-        wrongly_seen: if task.store.forgets() { answers.wrongly_seen } else { 0 },
+        inserted: tally.inserted,
+        wrongly_new: tally.wrongly_new,
+        wrongly_seen: if task.store.forgets() { tally.wrongly_seen } else { 0 },
         latencies: is_timed.then(|| [0.5, 0.999, 0.9999].map(percentile)),
         used: ResourceCounters::now(dir).since(before),
         disk_bytes_mean: disk.sum / disk.samples.max(1),
@@ -89,17 +89,17 @@ pub fn run(task: &WindowTask) -> Result<WindowFigures> {
     })
 }
 
-/// Returns the answers, and when the last one came.
-fn stream_through(shared: &Shared<'_>, dir: &Path) -> Result<(Answers, Disk, Instant)> {
+/// Returns the count of the answers, and when the last one came.
+fn stream_through(shared: &Shared<'_>, dir: &Path) -> Result<(Tally, Disk, Instant)> {
     std::thread::scope(|scope| {
         let sampling = scope.spawn(|| shared.sample_disk(dir));
         let threads: Vec<_> =
             (0..shared.settings.threads).map(|thread| scope.spawn(move || shared.run(thread))).collect();
-        let mut all = Answers::new()?;
+        let mut all = Tally::new()?;
         let mut failed = None;
         for thread in threads {
             match thread.join().map_err(|_| "a thread panicked")? {
-                Ok(answers) => all.add(&answers)?,
+                Ok(tally) => all.add(&tally)?,
                 Err(error) => failed = Some(error),
             }
         }
@@ -110,12 +110,12 @@ fn stream_through(shared: &Shared<'_>, dir: &Path) -> Result<(Answers, Disk, Ins
     })
 }
 
-impl Answers {
+impl Tally {
     fn new() -> Result<Self> {
-        Ok(Answers { inserted: 0, wrongly_new: 0, wrongly_seen: 0, nanos: Histogram::new(3)? })
+        Ok(Tally { inserted: 0, wrongly_new: 0, wrongly_seen: 0, nanos: Histogram::new(3)? })
     }
 
-    fn add(&mut self, other: &Answers) -> Result<()> {
+    fn add(&mut self, other: &Tally) -> Result<()> {
         self.inserted += other.inserted;
         self.wrongly_new += other.wrongly_new;
         self.wrongly_seen += other.wrongly_seen;
@@ -130,29 +130,28 @@ impl Answers {
 }
 
 impl Shared<'_> {
-    fn run(&self, thread: usize) -> Result<Answers> {
+    fn run(&self, thread: usize) -> Result<Tally> {
         let stream = self.settings.stream;
-        let mut answers = Answers::new()?;
-        let (mut are_new, mut nanos, mut events) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut tally, mut answers, mut events) = (Tally::new()?, Answers::default(), Vec::new());
         loop {
             let first = self.next.fetch_add(CHUNK, Relaxed);
             if first >= stream.total {
-                return Ok(answers);
+                return Ok(tally);
             }
             if first >= stream.window && self.full.set(Instant::now()).is_ok() {
                 self.store.window_is_full()?;
             }
             self.clock.pass_to(stream.millis_at(first));
-            are_new.clear();
-            nanos.clear();
+            answers.are_new.clear();
+            answers.nanos.clear();
             events.clear();
             events.extend((first..stream.total.min(first + CHUNK)).map(|position| stream.event(position)));
-            self.store.first_seen_all(thread, &events, &mut are_new, &mut nanos)?;
-            for (event, is_new) in events.iter().zip(&are_new) {
-                answers.note(event, *is_new);
+            self.store.first_seen(thread, &events, &mut answers)?;
+            for (event, is_new) in events.iter().zip(&answers.are_new) {
+                tally.note(event, *is_new);
             }
             if first >= stream.window {
-                nanos.iter().try_for_each(|&nanos| answers.nanos.record(nanos))?;
+                answers.nanos.iter().try_for_each(|&nanos| tally.nanos.record(nanos))?;
             }
         }
     }

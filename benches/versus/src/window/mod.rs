@@ -56,6 +56,9 @@ pub struct Args {
     /// All ids [default: 100000000; with --quick: 200000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(2000..=10_000_000_000))]
     total: Option<u64>,
+    /// Ids are remembered for lives of exponential distribution, whose mean is a window
+    #[arg(long)]
+    mixed: bool,
     /// Threads that share the stream
     #[arg(long, value_name = "N", default_value = "2", value_parser = clap::value_parser!(u16).range(1..=64))]
     threads: u16,
@@ -77,9 +80,16 @@ impl Args {
         let size = |given, full, small| given_or(given, self.quick, full, small);
         let chosen = RocksRecord::recorded()?;
         let window = size(self.window, 30_000_000, 60_000);
-        let stream = Stream { window, total: size(self.total, 100_000_000, 200_000) };
+        let stream = Stream { window, total: size(self.total, 100_000_000, 200_000), mixed: self.mixed };
         if stream.total <= window {
             return Err("--total: more ids than in a window are needed, so that some expire".into());
+        }
+        let all = || StoreKind::all(self.redisbloom.is_some(), self.mixed);
+        let engines = if self.engines.is_empty() { all() } else { self.engines.clone() };
+        if let Some(engine) = engines.iter().find(|engine| self.mixed && !engine.takes_mixed_lives()) {
+            return Err(
+                format!("--mixed: {} cannot remember ids for lives of their own", engine.name()).into()
+            );
         }
         let bench = BenchSettings::of_size(window, size(self.memtable_mib, 64, 2), chosen.choice);
         let stores = self.output.create()?;
@@ -89,10 +99,7 @@ impl Args {
         let mut record = WindowRecord {
             date: format::now(),
             machine: Machine::here(&stores),
-            stores: StoreKind::or_all(&self.engines, self.redisbloom.is_some())
-                .into_iter()
-                .map(result)
-                .collect(),
+            stores: engines.into_iter().map(result).collect(),
             settings: WindowSettings { stream, threads: self.threads.into(), bench: bench.clone() },
             notes: vec![chosen.describe()],
         };
@@ -109,10 +116,10 @@ impl Args {
             std::fs::remove_dir_all(dirs.dir(store.name()))?;
             record.stores[at].figures = Some(figures);
             record.notes.extend(quiet::note_of_others(store.name(), &begun));
+            self.output.write(WINDOW_FILE, &record)?;
         }
         progress("");
         record.print()?;
-        self.output.write(WINDOW_FILE, &record)?;
         self.output.say_where(WINDOW_FILE, Some(begin.elapsed().as_secs_f64()))
     }
 }

@@ -3,7 +3,7 @@
 //! Its clock is the system's, so a life is measured first: as long as the server takes for a window of ids.
 
 use super::redis_server::{RedisServer, begin_command, push_word, version};
-use super::store::{Held, OpenSpec, WindowStore};
+use super::store::{Answers, Held, OpenSpec, WindowStore};
 use super::stream::{CHUNK, Event, Stream};
 use crate::error::Result;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -32,21 +32,21 @@ impl RedisStore {
     pub fn start(how: &OpenSpec<'_>, threads: usize) -> Result<Self> {
         let server = RedisServer::start(how.dir, threads, None)?;
         let store = RedisStore { server, life_ms: AtomicU64::new(0) };
-        store.measure_life(how.window)?;
+        store.measure_life(how.stream.window)?;
         Ok(store)
     }
 
     /// Sets other ids, as the stream will, and forgets them.
     fn measure_life(&self, window: u64) -> Result<()> {
         self.life_ms.store(1 << 40, Relaxed);
-        let trial = Stream { window: u64::MAX >> 24, total: TRIAL };
+        let trial = Stream { window: u64::MAX >> 24, total: TRIAL, mixed: false };
         let (begin, threads) = (Instant::now(), self.server.threads() as u64);
         std::thread::scope(|scope| {
             let set = |thread: u64| -> Result<()> {
                 let numbers: Vec<u64> = (thread..TRIAL).step_by(threads as usize).collect();
                 for chunk in numbers.chunks(CHUNK as usize) {
                     let events: Vec<Event> = chunk.iter().map(|number| trial.event(*number)).collect();
-                    self.first_seen_all(thread as usize, &events, &mut Vec::new(), &mut Vec::new())?;
+                    self.first_seen(thread as usize, &events, &mut Answers::default())?;
                 }
                 Ok(())
             };
@@ -60,20 +60,8 @@ impl RedisStore {
 }
 
 impl WindowStore for RedisStore {
-    fn first_seen(&self, event: &Event) -> Result<bool> {
-        let mut answers = Vec::new();
-        self.first_seen_all(0, std::slice::from_ref(event), &mut answers, &mut Vec::new())?;
-        Ok(answers == [true])
-    }
-
     /// In one pipeline.
-    fn first_seen_all(
-        &self,
-        thread: usize,
-        events: &[Event],
-        answers: &mut Vec<bool>,
-        _nanos: &mut Vec<u64>,
-    ) -> Result<()> {
+    fn first_seen(&self, thread: usize, events: &[Event], answers: &mut Answers) -> Result<()> {
         let life = self.life_ms.load(Relaxed).to_string();
         let mut commands = Vec::with_capacity(events.len() * 100);
         for Event { id, value, .. } in events {
@@ -82,7 +70,7 @@ impl WindowStore for RedisStore {
                 push_word(&mut commands, word);
             }
         }
-        self.server.pipeline(thread, &commands, events.len(), |line| answers.push(line == "+OK"))
+        self.server.pipeline(thread, &commands, events.len(), |line| answers.are_new.push(line == "+OK"))
     }
 
     fn held(&self) -> Result<Held> {

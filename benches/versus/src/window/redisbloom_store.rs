@@ -2,7 +2,7 @@
 //! new may be called seen.
 
 use super::redis_server::{RedisServer, begin_command, push_word, version};
-use super::store::{Held, OpenSpec, WindowStore};
+use super::store::{Answers, Held, OpenSpec, WindowStore};
 use super::stream::{CHUNK, Event, LIFE_MS, StreamClock};
 use crate::error::Result;
 use std::sync::{Arc, Mutex};
@@ -38,7 +38,7 @@ impl RedisBloomStore {
         let module = how.redisbloom.ok_or("--redisbloom: where is RedisBloom's module, redisbloom.so?")?;
         let module = std::path::absolute(module)?;
         let server = RedisServer::start(how.dir, threads, Some(&module))?;
-        let capacity = how.window / PARTS + CHUNK * (threads as u64 + 1);
+        let capacity = how.stream.window / PARTS + CHUNK * (threads as u64 + 1);
         Ok(RedisBloomStore { server, clock: Arc::clone(&how.clock), capacity, newest: Mutex::new(None) })
     }
 
@@ -57,20 +57,8 @@ impl RedisBloomStore {
 }
 
 impl WindowStore for RedisBloomStore {
-    fn first_seen(&self, event: &Event) -> Result<bool> {
-        let mut answers = Vec::new();
-        self.first_seen_all(0, std::slice::from_ref(event), &mut answers, &mut Vec::new())?;
-        Ok(answers == [true])
-    }
-
     /// In two pipelines: the older filters are asked, and what none has is added to the newest.
-    fn first_seen_all(
-        &self,
-        thread: usize,
-        events: &[Event],
-        answers: &mut Vec<bool>,
-        _nanos: &mut Vec<u64>,
-    ) -> Result<()> {
+    fn first_seen(&self, thread: usize, events: &[Event], answers: &mut Answers) -> Result<()> {
         let part = self.part_now()?;
         let mut commands = Vec::with_capacity(events.len() * 40 * PARTS as usize);
         for older in part - PARTS..part {
@@ -93,7 +81,7 @@ impl WindowStore for RedisBloomStore {
             self.server.pipeline(thread, &commands, new.len() + 1, |line| added.push(line == ":1"))?;
         }
         let mut added = added.into_iter().skip(1);
-        answers.extend(is_new.into_iter().map(|is_new| is_new && added.next() == Some(true)));
+        answers.are_new.extend(is_new.into_iter().map(|is_new| is_new && added.next() == Some(true)));
         Ok(())
     }
 

@@ -7,8 +7,8 @@
 //! too, so the limit is the size that the tables have when they hold one window.
 
 use super::kind::StoreKind;
-use super::store::{Held, OpenSpec, WindowStore, has_expired, stamped};
-use super::stream::{Event, LIFE_MS, StreamClock};
+use super::store::{Answers, Held, OpenSpec, WindowStore, has_expired, stamped};
+use super::stream::{Event, StreamClock};
 use crate::engines::rocksdb::{describe_store, set_common, table_options, table_property};
 use crate::error::Result;
 use crate::settings::BenchSettings;
@@ -86,14 +86,15 @@ impl RocksStore {
 }
 
 impl WindowStore for RocksStore {
-    fn first_seen(&self, event: &Event) -> Result<bool> {
-        let found = self.db.get_pinned(event.id)?;
-        if found.is_some_and(|value| !has_expired(&value, &self.clock)) {
-            return Ok(false);
-        }
-        let expiry = self.clock.seconds() + (LIFE_MS / 1000) as u32;
-        self.db.put(event.id, stamped(event, expiry))?;
-        Ok(true)
+    fn first_seen(&self, _: usize, events: &[Event], answers: &mut Answers) -> Result<()> {
+        answers.one_by_one(events, |event| {
+            let found = self.db.get_pinned(event.id)?;
+            if found.is_some_and(|value| !has_expired(&value, &self.clock)) {
+                return Ok(false);
+            }
+            self.db.put(event.id, stamped(event, &self.clock))?;
+            Ok(true)
+        })
     }
 
     fn window_is_full(&self) -> Result<()> {

@@ -1,11 +1,11 @@
 //! sidebloom, with a window, with rows that expire, and without expiry.
 
 use super::kind::StoreKind;
-use super::store::{Held, OpenSpec, WindowStore};
+use super::store::{Answers, Held, OpenSpec, WindowStore};
 use super::stream::{Event, LIFE_MS, StreamClock};
 use crate::error::Result;
 use crate::settings::BenchSettings;
-use sidebloom::{Db, Keyspace, KeyspaceOptions, Options, WallClock};
+use sidebloom::{Db, Expiry, Keyspace, KeyspaceOptions, Options, WallClock};
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -13,6 +13,8 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub struct SidebloomStore {
     db: Db,
     seen: Keyspace,
+    /// Whether each row has a life of its own.
+    mixed: bool,
 }
 
 impl WallClock for StreamClock {
@@ -54,13 +56,19 @@ impl SidebloomStore {
         };
         let db = options.open(how.dir)?;
         let seen = db.create_keyspace("seen", keyspace_options(kind))?;
-        Ok(SidebloomStore { db, seen })
+        Ok(SidebloomStore { db, seen, mixed: how.stream.mixed && kind.forgets() })
     }
 }
 
 impl WindowStore for SidebloomStore {
-    fn first_seen(&self, event: &Event) -> Result<bool> {
-        Ok(self.seen.insert_new(event.id, event.value)?)
+    fn first_seen(&self, _: usize, events: &[Event], answers: &mut Answers) -> Result<()> {
+        answers.one_by_one(events, |event| {
+            if self.mixed {
+                let life = Expiry::after(Duration::from_millis(event.life_ms));
+                return Ok(self.seen.insert_new_with(event.id, event.value, life)?);
+            }
+            Ok(self.seen.insert_new(event.id, event.value)?)
+        })
     }
 
     fn held(&self) -> Result<Held> {

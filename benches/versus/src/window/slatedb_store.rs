@@ -2,8 +2,8 @@
 //!
 //! It shows what has expired until a compaction meets it, so the time of expiry is compared after each get.
 
-use super::store::{Held, OpenSpec, WindowStore};
-use super::stream::{Event, LIFE_MS, StreamClock};
+use super::store::{Answers, Held, OpenSpec, WindowStore};
+use super::stream::{Event, StreamClock};
 use crate::error::Result;
 use crate::settings::BenchSettings;
 use chrono::{DateTime, Utc};
@@ -78,10 +78,10 @@ impl SlateStore {
     }
 }
 
-impl WindowStore for SlateStore {
-    fn first_seen(&self, event: &Event) -> Result<bool> {
+impl SlateStore {
+    fn is_new(&self, event: &Event) -> Result<bool> {
         let now = self.clock.millis() as i64;
-        let put = PutOptions { ttl: Ttl::ExpireAtMillis(now + LIFE_MS as i64) };
+        let put = PutOptions { ttl: Ttl::ExpireAtMillis(now + event.life_ms as i64) };
         let is_new = self.runtime.block_on(async {
             let found = self.db.get_key_value(event.id).await?;
             let is_new = found.is_none_or(|found| found.expire_ts.is_some_and(|expiry| expiry <= now));
@@ -91,6 +91,12 @@ impl WindowStore for SlateStore {
             Ok::<_, Error>(is_new)
         })?;
         Ok(is_new)
+    }
+}
+
+impl WindowStore for SlateStore {
+    fn first_seen(&self, _: usize, events: &[Event], answers: &mut Answers) -> Result<()> {
+        answers.one_by_one(events, |event| self.is_new(event))
     }
 
     fn held(&self) -> Result<Held> {

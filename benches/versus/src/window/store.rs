@@ -1,6 +1,6 @@
 //! The interface of the compared stores.
 
-use super::stream::{Event, StreamClock};
+use super::stream::{Event, Stream, StreamClock};
 use crate::error::Result;
 use crate::settings::BenchSettings;
 use serde::{Deserialize, Serialize};
@@ -16,8 +16,8 @@ pub struct OpenSpec<'s> {
     pub settings: &'s BenchSettings,
     /// The stream's time.
     pub clock: Arc<StreamClock>,
-    /// Ids in a window.
-    pub window: u64,
+    /// The ids to come.
+    pub stream: Stream,
     /// RedisBloom's module.
     pub redisbloom: Option<&'s Path>,
 }
@@ -37,27 +37,32 @@ pub struct Held {
     pub server_bytes: Option<u64>,
 }
 
-/// An open store, used by several threads.
-pub trait WindowStore: Sync {
-    /// Remembers an id for a life, unless it is remembered already. Returns whether it was not.
-    fn first_seen(&self, event: &Event) -> Result<bool>;
+/// The answers about some events, in their order.
+#[derive(Default)]
+pub struct Answers {
+    /// Whether each id was not remembered.
+    pub are_new: Vec<bool>,
+    /// Nanoseconds that each answer took, if a store gives them one by one.
+    pub nanos: Vec<u64>,
+}
 
-    /// The same for each of these events in turn, in the thread with this number. Adds the answers, and the
-    /// nanoseconds that each took, if they can be told apart.
-    fn first_seen_all(
-        &self,
-        _thread: usize,
-        events: &[Event],
-        answers: &mut Vec<bool>,
-        nanos: &mut Vec<u64>,
-    ) -> Result<()> {
+impl Answers {
+    /// Asks for one event after the other.
+    pub fn one_by_one(&mut self, events: &[Event], is_new: impl Fn(&Event) -> Result<bool>) -> Result<()> {
         for event in events {
             let begin = Instant::now();
-            answers.push(self.first_seen(event)?);
-            nanos.push(begin.elapsed().as_nanos() as u64);
+            self.are_new.push(is_new(event)?);
+            self.nanos.push(begin.elapsed().as_nanos() as u64);
         }
         Ok(())
     }
+}
+
+/// An open store, used by several threads.
+pub trait WindowStore: Sync {
+    /// Remembers each of these ids for its life, unless it is remembered already, and adds whether it was not.
+    /// The number is that of the thread.
+    fn first_seen(&self, thread: usize, events: &[Event], answers: &mut Answers) -> Result<()>;
 
     /// The first ids expire from now on.
     fn window_is_full(&self) -> Result<()> {
@@ -75,8 +80,8 @@ pub trait WindowStore: Sync {
 
 /// A value with the second in which it expires before it, as a store keeps it that knows no expiry: RocksDB's
 /// `DBWithTTL` adds four bytes, too.
-pub fn stamped(event: &Event, expiry: u32) -> [u8; 12] {
-    let mut value = [0; 12];
+pub fn stamped(event: &Event, clock: &StreamClock) -> [u8; 12] {
+    let (mut value, expiry) = ([0; 12], clock.seconds() + (event.life_ms / 1000) as u32);
     value[..4].copy_from_slice(&expiry.to_le_bytes());
     value[4..].copy_from_slice(&event.value);
     value

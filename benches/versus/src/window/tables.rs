@@ -32,9 +32,10 @@ impl WindowRecord {
         let (mut out, stream) = (std::io::stdout().lock(), self.settings.stream);
         writeln!(
             out,
-            "{} ids of {ID_BYTES} bytes with values of {VALUE_BYTES} bytes, {} of them in a window; {} threads",
+            "{} ids of {ID_BYTES} bytes with values of {VALUE_BYTES} bytes, {} of them in a {}; {} threads",
             count(stream.total as f64),
             count(stream.window as f64),
+            if stream.mixed { "mean life" } else { "window" },
             self.settings.threads
         )?;
         let mut describe = |of: &StoreResult| writeln!(out, "{}: {}", of.store.name(), of.description);
