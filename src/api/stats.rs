@@ -41,7 +41,7 @@ pub struct Stats {
     pub segment_bytes_mapped: u64,
     /// Memory of the indexes of open segments that no lookup evicts, in bytes: the first of their two levels,
     /// and partitions of the second up to a quarter of
-    /// [`block_cache_bytes`](crate::Options::block_cache_bytes).
+    /// [`block_cache_bytes`](crate::Options::block_cache_bytes). 0 in a forked process.
     pub index_bytes: u64,
     /// Filters mapped now, including those that only snapshots and active readers still hold.
     pub filters_mapped: u64,

@@ -195,8 +195,12 @@ impl BlockCache {
         lock(&self.indexes).open
     }
 
-    /// The bytes of the indexes that no lookup evicts: top indexes of open segments, and pinned partitions.
+    /// The bytes of the indexes that no lookup evicts: top indexes of open segments, and pinned partitions. 0
+    /// in a forked process.
     pub fn index_bytes(&self) -> u64 {
+        if !self.is_used() {
+            return 0;
+        }
         let indexes = lock(&self.indexes);
         indexes.open + indexes.pinned
     }

@@ -59,7 +59,10 @@ impl FilterCounters<'_> {
     pub fn false_positive(self, level: usize, key: &[u8]) {
         self.count(&self.counts.false_positives, level, 1);
         if let Some(space) = Space::of(key).filter(|space| *space != Space::DEFAULT) {
-            *lock(&self.counts.of_keyspaces).entry(space).or_default() += 1;
+            // Not counted if another thread has the lock: no thread releases it in a forked process.
+            if let Ok(mut of_keyspaces) = self.counts.of_keyspaces.try_lock() {
+                *of_keyspaces.entry(space).or_default() += 1;
+            }
         }
     }
 

@@ -4,9 +4,10 @@
 //! 2. Above it is a tree of pages (Bayer and McCreight, "Organization and maintenance of large ordered
 //!    indices", 1972): a page has the first bytes of 64 keys side by side, so a search reads few cache lines
 //!    where a skiplist would read one or two for each key that it compares.
-//! 3. One thread at a time inserts. Others search without a lock, even in a page whose slots it moves. So a
-//!    search takes what the pages say for a hint: an entry that in fact comes before the place, or it
-//!    searches again, after a few times with the lock. From there it follows the chain, mostly by one step.
+//! 3. One thread at a time inserts. Others search without a lock, even in a page whose slots it moves, or
+//!    never will move on, in a forked process. So a search takes what the pages say for a hint: an entry that
+//!    in fact comes before the place, or it searches again, and after a few times takes any hint to the left.
+//!    From there it follows the chain, mostly by one step.
 
 mod nodes;
 mod page;
@@ -21,7 +22,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Acquire, Ordering::Relaxed, Orderin
 
 /// No entry, or no page. [`Options::memtable_bytes`](crate::Options::memtable_bytes) keeps numbers below it.
 const NONE: u32 = u32::MAX;
-/// How often a search follows the pages before it waits for who inserts.
+/// How often a search expects a good hint of the pages before it is content with any.
 const TRIES: usize = 4;
 /// Steps along the chain that are worth it. More are needed if pages have changed under a search.
 const STEPS_MAX: usize = 4 * WIDTH;
@@ -196,8 +197,20 @@ impl EntryList {
         if let Some(around) = (1..TRIES).find_map(|_| self.search_pages(place)) {
             return around;
         }
-        let _nobody_inserts = lock(&self.inserting);
-        self.search_pages(place).unwrap_or_else(|| self.search_chain(place))
+        let root = self.page(self.root.load(Acquire));
+        let hint = root.and_then(|root| self.hint_below(root, place));
+        self.follow(hint, place, usize::MAX).unwrap_or_default()
+    }
+
+    /// The rightmost entry of the pages below one that comes before the place, as far as they tell.
+    fn hint_below(&self, page: &Page, place: Place<'_>) -> Option<EntryRef<'_>> {
+        let at = self.count_before(page, place);
+        if page.is_leaf() {
+            let mut entries = (0..at).rev().filter_map(|before| self.entry(page.entry(before)?));
+            return entries.find(|entry| place.is_after(entry.key()));
+        }
+        let mut children = (0..at.max(1)).rev().filter_map(|before| self.page(page.child(before)?));
+        children.find_map(|child| self.hint_below(child, place))
     }
 
     /// `None` if pages have changed meanwhile.
@@ -236,12 +249,6 @@ impl EntryList {
             last = next;
         }
         None
-    }
-
-    /// Without pages.
-    #[cold]
-    fn search_chain(&self, place: Place<'_>) -> Around<'_> {
-        self.follow(None, place, usize::MAX).unwrap_or_default()
     }
 
     pub fn front(&self) -> Option<EntryRef<'_>> {

@@ -132,6 +132,13 @@ impl Page {
         self.len.store(moved.end as u32, Release);
     }
 
+    /// What [`insert`](Self::insert) has done to a page at a moment: the first bytes of its keys have moved,
+    /// and the rest has not.
+    #[cfg(test)]
+    pub fn move_half(&self, at: usize) {
+        shift(self.high.get(at..self.len() + 1), |from, to| to.store(from.load(Relaxed), Relaxed));
+    }
+
     pub(super) fn put(&self, at: usize, slot: Slot) {
         if let (Some(high), Some(low), Some(entry)) =
             (self.high.get(at), self.low.get(at), self.entries.get(at))

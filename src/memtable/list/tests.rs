@@ -247,3 +247,21 @@ fn smaller_keys_that_come_late_find_their_pages() {
         check_all(&list, &oracle);
     }
 }
+
+/// A process that forks beside an insertion keeps its lock, and a page of which a part has moved.
+#[test]
+fn i13_searches_wait_for_nobody_in_a_page_that_is_half_moved() {
+    for (order, numbers) in orders(3 * WIDTH as u32 * WIDTH as u32 / 2) {
+        let (list, mut oracle) = (EntryList::new(), Oracle::new());
+        for number in &numbers {
+            insert(&list, &mut oracle, &number.to_be_bytes(), 1);
+        }
+        let _left_behind = lock(&list.inserting);
+        let halves = list.pages.iter().filter(|(_, page)| page.len() < WIDTH);
+        let moved = halves.map(|(number, page)| page.move_half(number % (page.len() + 1))).count();
+        assert!(moved > 0, "{order}");
+        for (key, Reverse(seq)) in &oracle {
+            check_places(&list, &oracle, key, *seq);
+        }
+    }
+}
