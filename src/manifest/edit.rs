@@ -22,6 +22,11 @@ impl SegmentMeta {
     pub fn is_in_bucket(&self) -> bool {
         self.place == Place::Level(0) && self.bucket > Time::START
     }
+
+    /// Whether its time bucket has ended, so that rows which live as long as the window have expired.
+    pub fn has_bucket_ended(&self, now: Time) -> bool {
+        self.is_in_bucket() && self.bucket <= now
+    }
 }
 
 impl Deref for SegmentMeta {

@@ -162,9 +162,7 @@ impl Compaction {
     /// Removes the segments whose rows have all expired and hide nothing, in the deepest level that has any.
     /// `None` if there are none, or running compactions read them all.
     pub fn drop_expired(live: &LiveSet, now: Time, running: &[Reservation]) -> Option<Self> {
-        let may_drop = |s: &&LiveSegment| {
-            s.meta.has_expired(now) && !is_taken(running, s) && hides_only_expired(live, s, now)
-        };
+        let may_drop = |s: &&LiveSegment| !is_taken(running, s) && may_drop_unread(live, s, now);
         live.levels().iter().enumerate().rev().find_map(|(number, level)| {
             let pieces = level.segments().pieces().iter();
             let may_have = pieces.filter(|piece| piece.has_expired_from().is_some_and(|from| from <= now));
@@ -228,6 +226,11 @@ pub(crate) fn needs_no_tombstones(live: &LiveSet, segment: &LiveSegment) -> bool
     )
 }
 
+/// Whether all rows of a segment have expired, and all that they may hide.
+pub(crate) fn may_drop_unread(live: &LiveSet, segment: &LiveSegment, now: Time) -> bool {
+    segment.meta.has_expired(now) && hides_only_expired(live, segment, now)
+}
+
 /// Whether all entries that a segment may hide have expired themselves: those of deeper levels, of level-0
 /// segments that are not newer, and of quarantined segments.
 fn hides_only_expired(live: &LiveSet, segment: &LiveSegment, now: Time) -> bool {
@@ -244,7 +247,7 @@ fn hides_only_expired(live: &LiveSet, segment: &LiveSegment, now: Time) -> bool 
     };
     deeper.all(|s| s.meta.has_expired(now))
         && unsorted.all(is_harmless)
-        && !live.quarantined().iter().any(|s| s.overlaps(smallest, largest))
+        && live.quarantined().iter().all(is_harmless)
 }
 
 /// Whether no deeper level and no quarantined segment has keys in the range.

@@ -4,7 +4,7 @@
 //! 1. It covers everything before the call, by sequence number, so it finishes while writes keep coming.
 //! 2. From the top down, it empties each level into the next: level 0 in groups, other levels segment by
 //!    segment, each with what it overlaps below. In the deepest level, it rewrites segments with tombstones.
-//!    Other segments there stay, and so do those of windowed keyspaces in their time buckets.
+//!    Other segments there stay, and so do those of windowed keyspaces until their time buckets end.
 //! 3. Each step runs in the caller's thread and reserves its keys like any other compaction; background
 //!    compactions run at the same time. When level 0 needs compaction, every other step does that, or waits
 //!    for the thread that does, so writers wait for at most one step (I7).
@@ -56,11 +56,14 @@ impl ManualCompaction {
             Bound::Excluded(key) => meta.smallest < *key,
             Bound::Unbounded => true,
         };
-        from && to && meta.min_seq <= self.newest && !meta.is_in_bucket()
+        from && to && meta.min_seq <= self.newest && (!meta.is_in_bucket() || meta.has_bucket_ended(self.now))
     }
 
     fn next(&self, live: &LiveSet, running: &[Reservation]) -> NextStep {
         assert_unlocked();
+        if let Some(dropped) = Compaction::drop_expired(live, self.now, running) {
+            return NextStep::Compact(dropped);
+        }
         let target = self.level.max(live.deepest());
         let mut levels = live.levels().iter().enumerate().take(target);
         let covered = |s: &LiveSegment| self.covers(s);

@@ -191,3 +191,49 @@ fn deletions_in_a_window_go_once_they_hide_nothing() {
     timed.db.wait_for_compaction().unwrap();
     assert_eq!(recent.stats().unwrap().segments, 0);
 }
+
+/// Keys before and behind those of [`fill`].
+const ENDS: [&[u8]; 2] = [&[], &[0xff; 5]];
+
+#[test]
+fn rows_that_outlive_a_window_keep_nothing_else_in_it() {
+    type Pin = fn(&Timed, &Keyspace);
+    let pins: [(&str, Pin); 4] = [
+        ("never", |_, recent| put_ends(recent, Expiry::never())),
+        ("a year", |_, recent| put_ends(recent, after(365 * 86_400))),
+        ("touched", |_, recent| {
+            put_ends(recent, after(60));
+            ENDS.iter().for_each(|key| assert!(recent.touch(key, after(365 * 86_400)).unwrap()));
+        }),
+        ("below", |timed, recent| {
+            recent.set_options(KeyspaceOptions::new()).unwrap();
+            put_ends(recent, Expiry::never());
+            timed.db.compact().unwrap();
+        }),
+    ];
+    for (name, pin) in pins {
+        let timed = with_large_memtables();
+        let recent = windowed(&timed, 60);
+        pin(&timed, &recent);
+        timed.db.flush().unwrap();
+        recent.set_options(KeyspaceOptions::new().window(secs(60))).unwrap();
+        for round in 0..40u32 {
+            fill(&recent, 200 * round..200 * (round + 1));
+            timed.db.flush().unwrap();
+            timed.db.wait_for_compaction().unwrap();
+            assert_eq!(recent.iter().count().unwrap(), 200 * u64::from(round + 1).min(6) + 2, "{name}");
+            let stats = recent.stats().unwrap();
+            assert!(stats.keys <= 1600 && stats.segments <= 10, "{name}: {stats:?}");
+            timed.clock.advance(secs(10));
+        }
+        timed.clock.advance(secs(60));
+        timed.db.compact().unwrap();
+        let stats = recent.stats().unwrap();
+        assert_eq!((recent.iter().count().unwrap(), stats.keys, stats.segments), (2, 2, 1), "{name}");
+        assert!(timed.db.verify().unwrap().is_ok());
+    }
+}
+
+fn put_ends(recent: &Keyspace, expiry: Expiry) {
+    ENDS.iter().for_each(|key| recent.put_with(key, "x", expiry).unwrap());
+}

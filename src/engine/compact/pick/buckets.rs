@@ -1,9 +1,10 @@
 //! Which segments of windowed keyspaces to merge: neighbours in one time bucket, once a keyspace has more
-//! segments than two for each bucket.
+//! segments than two for each bucket; and those that outlive their bucket.
 
-use crate::engine::compact::compaction::{Compaction, LEVEL0_GROUP_MAX};
+use super::level0::{LEVEL0_TRIGGERS_MAX, level1_bytes};
+use crate::engine::compact::compaction::{Compaction, LEVEL0_GROUP_MAX, may_drop_unread};
 use crate::engine::compact::reservation::{Reservation, is_taken};
-use crate::key::Space;
+use crate::key::{Space, Time};
 use crate::live::{BUCKET_RUNS_MAX, LiveSegment, LiveSet, reaches_into};
 use crate::options::Options;
 
@@ -23,6 +24,33 @@ pub(crate) fn pick_buckets(live: &LiveSet, options: &Options, running: &[Reserva
         };
         let within = cheapest(parts(|a, b| a.meta.bucket != b.meta.bucket));
         Compaction::within_level0(&within.or_else(|| cheapest(parts(|_, _| false)))?, running)
+    })
+}
+
+/// Merges segments into level 1 whose bucket has ended, and which may not be dropped: they have rows that
+/// outlive the window, or may hide some. Else they would stay for as long as these, with all that is newer.
+/// It waits until they have as many bytes as level 1, or are very many, as in other keyspaces.
+pub(super) fn pick_ended(
+    live: &LiveSet,
+    options: &Options,
+    running: &[Reservation],
+    now: Time,
+) -> Option<Compaction> {
+    if options.level0_trigger == usize::MAX {
+        return None;
+    }
+    let level0 = live.levels()[0].segments();
+    live.level0_keyspaces().iter().filter(|of| of.in_buckets > 0).find_map(|of| {
+        let stays = |s: &LiveSegment| {
+            s.meta.has_bucket_ended(now) && reaches_into(s, of.space) && !may_drop_unread(live, s, now)
+        };
+        let (mut count, mut bytes) = (0usize, 0u64);
+        for segment in level0.iter().filter(|s| stays(s)) {
+            (count, bytes) = (count + 1, bytes.saturating_add(segment.meta.file_bytes));
+        }
+        let many = options.level0_trigger as f64 * LEVEL0_TRIGGERS_MAX;
+        let is_due = count > 0 && (bytes >= level1_bytes(live, of.space) || count as f64 >= many);
+        is_due.then(|| Compaction::of_level0(live, stays, running)).flatten()
     })
 }
 

@@ -7,7 +7,7 @@ use crate::live::{Level0Keyspace, LiveSegment, LiveSet, Segments, hull, reaches_
 use crate::options::Options;
 
 /// Level 0 is due at this multiple of its trigger, no matter how large level 1 is.
-const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
+pub(super) const LEVEL0_TRIGGERS_MAX: f64 = 3.0;
 /// The most bytes that a merge of an idle store leaves in level 0, in segments.
 const IDLE_SEGMENTS_MAX: u64 = 4;
 /// A segment smaller than this share of a full one is merged with others, even if it could move.
@@ -32,7 +32,7 @@ fn by_score(live: &LiveSet, options: &Options) -> Vec<(f64, Level0Keyspace)> {
 }
 
 /// The length of the level-1 segments with keys of a keyspace, in bytes.
-fn level1_bytes(live: &LiveSet, space: Space) -> u64 {
+pub(super) fn level1_bytes(live: &LiveSet, space: Space) -> u64 {
     let (level1, (first, end)) = (&live.levels()[1], space.bounds());
     let within = level1.segments().overlapping(&first, &end);
     if within.len() == level1.segments().len() {

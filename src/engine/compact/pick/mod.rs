@@ -22,7 +22,8 @@
 //!    about a third of it has expired. A segment with a long streak of tombstones (of keys or ranges) is
 //!    merged down until they hide nothing, since a walk has to pass the tombstones or what they hide.
 //! 7. Segments of windowed keyspaces stay in level 0, each in its time bucket, until they are dropped. Where
-//!    they become too many, neighbours in a bucket are merged (`buckets.rs`).
+//!    they become too many, neighbours in a bucket are merged. One that may not be dropped when its bucket
+//!    ends is merged into level 1 (`buckets.rs`).
 //! 8. A running compaction owns its inputs and, on its output level, the hull of their keys (I10). Its
 //!    outputs may span gaps between its inputs, which the live set does not show. Others that need either
 //!    wait.
@@ -37,6 +38,7 @@ mod level0;
 pub(crate) use buckets::pick_buckets;
 pub(crate) use level0::{level0_is_due, pick_due, pick_level0};
 
+use self::buckets::pick_ended;
 use self::level0::{pick_in, pick_level0_when_idle};
 use crate::engine::compact::compaction::{Compaction, needs_no_tombstones};
 use crate::engine::compact::costs::MergeCosts;
@@ -90,6 +92,9 @@ pub(crate) fn pick(
     }
     if let Some(dropped) = Compaction::drop_expired(live, now, running) {
         return Some(dropped);
+    }
+    if let Some(merged) = pick_ended(live, options, running, now) {
+        return Some(merged);
     }
     if let Some(merged) = pick_buckets(live, options, running) {
         return Some(merged);
@@ -192,6 +197,8 @@ fn pick_when_idle(costs: &mut MergeCosts, live: &LiveSet, running: &[Reservation
     pick_sorted(costs, live, level, excess, running)
 }
 
+#[cfg(test)]
+mod expired_tests;
 #[cfg(test)]
 mod level0_tests;
 #[cfg(test)]
