@@ -2,8 +2,9 @@
 //!
 //! 1. It shows the time of day, or the latest moment that it has shown if that is later. So nobody sees a row
 //!    again that somebody has seen expired.
-//! 2. The log has that moment, with the first row that expires after a second without one. Whenever the
-//!    manifest is changed, it has the moment too. The next opening starts from there.
+//! 2. The log has that moment, with the first write of a row that expires after a second without one, and
+//!    with any other write once a later moment was shown. Whenever the manifest is changed, it has the moment
+//!    too. The next opening starts from there.
 //! 3. If the time of day jumps back, the clock stands still until it has caught up. If it jumps ahead, rows
 //!    expire early, and the clock stands still once the time of day is right again.
 
@@ -14,7 +15,7 @@ use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use crate::wal::Batch;
 use std::sync::Arc;
 
-/// How long the log goes without the time while rows that expire are written, in milliseconds.
+/// How long the log goes without the time while there are writes, in milliseconds.
 const SAID_EVERY_MILLIS: u64 = 1000;
 
 /// The clock of a store.
@@ -82,6 +83,16 @@ impl Clock {
         self.said.fetch_max(time.millis(), Ordering::AcqRel);
     }
 
+    /// Whether it has shown a moment that the next write must tell the log.
+    #[inline]
+    pub fn is_unsaid(&self) -> bool {
+        self.is_needed() && self.latest.load(Ordering::Acquire) >= self.say_from()
+    }
+
+    fn say_from(&self) -> u64 {
+        self.said.load(Ordering::Acquire).saturating_add(SAID_EVERY_MILLIS)
+    }
+
     /// The kind of a put now that expires as `expiry` says.
     ///
     /// # Errors
@@ -96,15 +107,14 @@ impl Clock {
         Ok(EntryKind::put_until(until))
     }
 
-    /// Sets when the rows of a batch expire, now that it is written.
+    /// Sets when the rows of a batch expire, now that it is written, and adds the time if the log is to have it.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if one would expire too late.
     #[cold]
     pub fn date(&self, batch: &mut Batch) -> Result<()> {
         let now = self.now();
-        let due = self.said.load(Ordering::Acquire).saturating_add(SAID_EVERY_MILLIS);
-        batch.date(now, now.millis() >= due)
+        batch.date(now, now.millis() >= self.say_from())
     }
 }
 

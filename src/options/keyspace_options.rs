@@ -91,8 +91,8 @@ impl KeyspaceOptions {
     /// of the window are not merged, and each is removed unread once its rows have expired.
     ///
     /// A lookup asks about 24 filters, and a walk merges as many segments. A put may give its row another
-    /// life; its segment stays until then, and may be merged with later ones. A compaction on demand leaves
-    /// these segments alone.
+    /// life; if it is longer than the window, the rest of its segment is read and merged away once that has
+    /// expired. Until then, a compaction on demand leaves segments alone.
     pub fn window(mut self, window: Duration) -> Self {
         (self.window, self.expire_after) = (Some(window), None);
         self

@@ -150,7 +150,8 @@ pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
     let (state, live) = publisher.with_state(|state| (state.clone(), shared.live()))?;
     // The logs are not part of the set, and segments have everything up to the last number. File numbers
     // taken since do not count: the next process may take them again, and the version with them.
-    let state = ManifestState { log_floor: state.next_id, log_mark: None, ..state };
+    let time = shared.storage.clock.shown().unwrap_or_default().max(state.time);
+    let state = ManifestState { log_floor: state.next_id, log_mark: None, time, ..state };
     Ok(FileSet {
         fs: Arc::clone(&shared.storage.fs),
         dir: shared.storage.dir.clone(),

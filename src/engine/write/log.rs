@@ -138,7 +138,7 @@ impl EncodedBatch {
     /// [`Error::InvalidArgument`] for a row that would expire too late.
     #[inline(always)]
     pub fn new(mut batch: Batch, durability: Durability, clock: &Clock) -> Result<Self> {
-        if batch.expires() {
+        if batch.expires() || clock.is_unsaid() {
             clock.date(&mut batch)?;
         }
         Ok(EncodedBatch {

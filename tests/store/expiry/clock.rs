@@ -44,6 +44,34 @@ fn i15_the_log_has_the_time_for_a_store_whose_process_was_killed() {
 }
 
 #[test]
+fn i15_other_writes_tell_the_log_the_time_too() {
+    let timed = Timed::new();
+    timed.db.put_with("a", "1", after(10)).unwrap();
+    timed.clock.advance(secs(20));
+    assert_eq!(timed.get("a"), None);
+    timed.db.put("b", "1").unwrap();
+    let dir = fast_dir();
+    let copy = dir.path().join("copy");
+    copy_store(&timed.dir.path().join("store"), &copy); // As after a kill.
+    timed.clock.set_back(secs(3600));
+    let db = options(&timed.clock).open(&copy).unwrap();
+    assert!(db.get("a").unwrap().is_none() && db.get("b").unwrap().is_some());
+}
+
+#[test]
+fn i15_a_checkpoint_has_the_time_of_its_store() {
+    let timed = Timed::new();
+    timed.db.put_with("a", "1", after(10)).unwrap();
+    timed.db.flush().unwrap();
+    timed.clock.advance(secs(20));
+    assert_eq!(timed.get("a"), None);
+    let copy = timed.dir.path().join("copy");
+    timed.db.checkpoint(&copy).unwrap();
+    timed.clock.set_back(secs(3600));
+    assert!(options(&timed.clock).open(&copy).unwrap().get("a").unwrap().is_none());
+}
+
+#[test]
 fn i15_a_clock_that_jumps_ahead_and_back_stands_still() {
     let timed = Timed::new();
     timed.db.put_with("a", "1", after(365 * 86_400)).unwrap();
