@@ -33,6 +33,15 @@ impl LiveSegment {
         if only_tombstones { Some(Time::START) } else { self.meta.expires_at() }
     }
 
+    /// How many bytes its range tombstones take in memory, which is more than on disk. Reads them, as a merge
+    /// would; if that fails, they count as the whole segment.
+    pub fn range_bytes(&self) -> u64 {
+        match self.meta.ranges {
+            0 => 0,
+            _ => self.file.ask_ranges(|ranges| ranges.bytes()).unwrap_or(self.meta.file_bytes),
+        }
+    }
+
     /// Whether it has a sidecar whose checksums are not verified yet.
     pub fn waits_for_verification(&self) -> bool {
         self.sidecar.as_ref().is_some_and(|sidecar| !sidecar.is_verified())

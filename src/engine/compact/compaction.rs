@@ -12,6 +12,9 @@ use std::sync::Arc;
 /// level needs only one cursor.
 pub(crate) const LEVEL0_GROUP_MAX: usize = 64;
 
+/// The most bytes of range tombstones in one merge within level 0: they all go to one segment, into one block.
+pub(crate) const LEVEL0_RANGE_BYTES_MAX: u64 = 2 * RANGE_BYTES_MAX as u64;
+
 /// The most segments that move in one manifest edit. Each takes about 100 bytes of it.
 const MOVES_MAX: usize = 1 << 16;
 
@@ -139,11 +142,10 @@ impl Compaction {
         Compaction::down(live, level0_group(live.levels()[0].segments(), wanted), 1, running)
     }
 
-    /// Merges level-0 segments into one. `None` if there are none, or a running compaction is in the way.
+    /// Merges level-0 segments into one. `None` if there are none, they have [too many range
+    /// tombstones](LEVEL0_RANGE_BYTES_MAX), or a running compaction is in the way.
     pub fn within_level0(segments: &[LiveSegment], running: &[Reservation]) -> Option<Self> {
-        // Their range tombstones must fit into one block.
-        let ranged = segments.iter().filter(|s| s.meta.ranges > 0).map(|s| s.meta.file_bytes).sum::<u64>();
-        if ranged > 2 * RANGE_BYTES_MAX as u64 {
+        if segments.iter().map(LiveSegment::range_bytes).sum::<u64>() > LEVEL0_RANGE_BYTES_MAX {
             return None;
         }
         Compaction::of(CompactionKind::Merge, segments.to_vec(), Vec::new(), 0, false, running)
