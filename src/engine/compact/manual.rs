@@ -69,7 +69,7 @@ impl ManualCompaction {
         let covered = |s: &LiveSegment| self.covers(s);
         if let Some((level, from)) = levels.find(|(_, level)| level.segments().iter().any(covered)) {
             let step = match level {
-                0 => Compaction::of_level0(live, covered, running),
+                0 => self.out_of_level0(live, running),
                 _ => {
                     let mut upper = from.segments().iter().filter(|s| covered(s));
                     upper.find_map(|s| Compaction::down(live, vec![s.clone()], level + 1, running))
@@ -91,6 +91,18 @@ impl ManualCompaction {
             }
         }
         step
+    }
+
+    /// Merges covered segments of level 0 into level 1: those up to the first time bucket between them. A merge
+    /// takes along what lies between its inputs.
+    fn out_of_level0(&self, live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
+        let starts = |which: &dyn Fn(&LiveSegment) -> bool| {
+            live.levels()[0].segments().iter().filter(|s| which(s)).map(|s| &s.meta.smallest).min()
+        };
+        let first = starts(&|s| self.covers(s))?;
+        let bucket = starts(&|s| s.meta.is_in_bucket() && s.meta.smallest > *first);
+        let is_before = |s: &LiveSegment| bucket.is_none_or(|bucket| s.meta.smallest < *bucket);
+        Compaction::of_level0(live, |s| self.covers(s) && is_before(s), running)
     }
 }
 

@@ -9,7 +9,8 @@
 //! 3. Small keyspaces share segments. One that has more than a 64th of a segment gets segments of its own. If
 //!    that was not known before, it shares no more than that with the one before.
 //! 4. In level 0, where segments may overlap, they only end at the border of a large keyspace. So no keyspace
-//!    gets two of them. Windowed keyspaces count as large: no segment passes over one.
+//!    gets two of them. Windowed keyspaces count as large: no segment spans one, not even from an entry before
+//!    it to a range tombstone after it. A merge of that segment would take along what it spans.
 
 use super::Storage;
 use super::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder, UnpublishedSegments};
@@ -24,7 +25,7 @@ use std::sync::Arc;
 const KEYSPACES_MAX: u64 = 64;
 
 /// The least bytes of a keyspace with segments of its own.
-fn own_bytes_min(storage: &Storage) -> u64 {
+pub(super) fn own_bytes_min(storage: &Storage) -> u64 {
     storage.options.segment_bytes / KEYSPACES_MAX
 }
 
@@ -100,10 +101,10 @@ impl<'a> SegmentOutput<'a> {
 
     /// Adds the next entry.
     pub fn append(&mut self, key: &[u8], seq: Seq, kind: EntryKind, value: &[u8]) -> Result<()> {
+        self.pass_ranges(Some(key))?;
         if !self.space.contains(key) {
             self.enter_keyspace(Space::of(key).unwrap_or(Space::DEFAULT))?;
         }
-        self.pass_ranges(Some(key))?;
         let ranges = std::mem::take(&mut self.uncounted);
         let builder = self.builder(key)?;
         builder.pass_ranges(ranges);
@@ -115,13 +116,15 @@ impl<'a> SegmentOutput<'a> {
         }
     }
 
-    /// Before the first entry of another keyspace: ends the segment, unless both keyspaces are small.
+    /// Before the first entry or deleted range of another keyspace: ends the segment, unless both keyspaces
+    /// and those between them are small.
     fn enter_keyspace(&mut self, next: Space) -> Result<()> {
         // A key that only a newer version stores counts as one of the default keyspace.
         let between = self.space.min(next)..=self.space.max(next);
         let is_border = self.large.range(between).next().is_some() || self.has_become_large();
         self.space = next;
-        if is_border && self.current.as_ref().is_some_and(|builder| !builder.is_empty()) {
+        let has_entries = self.current.as_ref().is_some_and(|builder| !builder.is_empty());
+        if is_border && (has_entries || !self.ranges.is_empty() && self.ranges.start() < next.first_key()) {
             self.end_segment(Some(next.first_key().to_vec()))?;
         }
         let shared = self.current.as_ref().filter(|builder| !builder.is_empty());
@@ -158,6 +161,11 @@ impl<'a> SegmentOutput<'a> {
         while let Some((from, seq)) = self.ranges.step(self.passed)
             && key.is_none_or(|key| from < key)
         {
+            let space = Space::of(from).unwrap_or(Space::DEFAULT);
+            if seq > 0 && space != self.space {
+                self.enter_keyspace(space)?;
+                continue; // A segment may have ended, and the steps with it.
+            }
             self.passed += 1;
             self.uncounted += u64::from(seq > 0);
             self.passed_bytes += from.len() + RangeTombstones::STEP_BYTES;

@@ -3,6 +3,7 @@
 mod basics;
 mod clock;
 mod compaction;
+mod kept_buckets;
 mod random;
 mod windows;
 

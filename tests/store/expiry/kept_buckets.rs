@@ -1,0 +1,99 @@
+//! Segments of windowed keyspaces stay in their time buckets, whatever happens to other rows of the store.
+
+use super::{options, secs};
+use crate::support::{TestClock, copy_store, fast_dir, files_with};
+use sidebloom::{Db, Expiry, Keyspace, KeyspaceOptions, Options, Result};
+use std::path::PathBuf;
+use std::sync::Arc;
+use tempfile::TempDir;
+
+/// Rows in segments of a window, each written in another bucket.
+const ROWS: u32 = 3000;
+
+fn key(n: u32) -> [u8; 4] {
+    n.wrapping_mul(0x9e37_79b9).to_be_bytes()
+}
+
+fn fill(recent: &Keyspace, rows: std::ops::Range<u32>) {
+    rows.for_each(|n| recent.put(key(n), [7; 10]).unwrap());
+}
+
+struct Windowed {
+    dir: TempDir,
+    clock: Arc<TestClock>,
+    db: Db,
+    recent: Keyspace,
+}
+
+impl Windowed {
+    /// A store with [`ROWS`] rows in six buckets, which nothing but a test flushes.
+    fn new() -> Self {
+        let (dir, clock) = (fast_dir(), Arc::new(TestClock::new()));
+        let db = large(&clock).open(dir.path().join("store")).unwrap();
+        let recent = db.create_keyspace("recent", KeyspaceOptions::new().window(secs(1200))).unwrap();
+        for round in 0..6 {
+            fill(&recent, ROWS / 6 * round..ROWS / 6 * (round + 1));
+            db.flush().unwrap();
+            clock.advance(secs(100));
+        }
+        db.compact().unwrap();
+        let windowed = Windowed { dir, clock, db, recent };
+        windowed.assert_in_buckets(ROWS);
+        windowed
+    }
+
+    fn path(&self) -> PathBuf {
+        self.dir.path().join("store")
+    }
+
+    /// The same rows after a crash, in a store with these options.
+    fn after_a_crash(self, options: impl Fn(&Arc<TestClock>) -> Options) -> Self {
+        let Windowed { dir, clock, db, recent } = self;
+        let copy = fast_dir();
+        copy_store(&dir.path().join("store"), &copy.path().join("store"));
+        drop((db, recent));
+        let db = options(&clock).open(copy.path().join("store")).unwrap();
+        let recent = db.keyspace("recent").unwrap();
+        Windowed { dir: copy, clock, db, recent }
+    }
+
+    /// Compacts what may be compacted, and checks that all rows are there and none of them has left level 0.
+    #[track_caller]
+    fn assert_in_buckets(&self, rows: u32) {
+        self.db.wait_for_compaction().unwrap();
+        self.db.compact().unwrap();
+        assert!((0..rows).all(|n| self.recent.get(key(n)).unwrap().is_some()));
+        let below: u64 = self.db.stats().levels.iter().skip(1).map(|level| level.keys).sum();
+        assert!(below < 30, "{below} rows below level 0"); // Those of other keyspaces are few.
+    }
+}
+
+fn large(clock: &Arc<TestClock>) -> Options {
+    options(clock).memtable_bytes(4 << 20).segment_bytes(64 << 10)
+}
+
+#[test]
+fn dropping_another_keyspace_leaves_a_window_alone() {
+    let windowed = Windowed::new();
+    let other = windowed.db.create_keyspace("other", KeyspaceOptions::new()).unwrap();
+    other.put("a", "1").unwrap();
+    windowed.db.flush().unwrap();
+    drop(other);
+    windowed.db.put("of the default keyspace", "1").unwrap();
+    windowed.db.drop_keyspace("other").unwrap();
+    windowed.assert_in_buckets(ROWS);
+}
+
+/// Rows of a keyspace before the window, and range tombstones of one after it.
+#[test]
+fn deleting_a_range_of_another_keyspace_leaves_a_window_alone() {
+    let windowed = Windowed::new();
+    let other = windowed.db.create_keyspace("other", KeyspaceOptions::new()).unwrap();
+    for round in 0..6 {
+        windowed.db.put(format!("{round}"), [b'v'; 2000]).unwrap();
+        windowed.db.delete_range("x".."y").unwrap();
+        other.delete_range("a".."b").unwrap();
+        windowed.db.flush().unwrap();
+    }
+    windowed.assert_in_buckets(ROWS);
+}
