@@ -5,10 +5,12 @@ use crate::direction::Direction;
 use crate::engine::read::Reader;
 use crate::engine::read::view::View;
 use crate::engine::shared::Shared;
+use crate::engine::storage::Storage;
 use crate::error::{Error, Result};
-use crate::key::{AsOf, without_head};
+use crate::key::{AsOf, Seq, without_head};
 use crate::segment::Access;
 use std::ops::Bound;
+use std::path::Path;
 use std::sync::Arc;
 
 /// Reads the catalog when a store is opened, and warns if that fails: whoever asks for a keyspace reads its
@@ -16,6 +18,17 @@ use std::sync::Arc;
 pub(crate) fn load(shared: &Arc<Shared>) {
     if let Err(error) = Catalog::new(shared).load() {
         tracing::warn!(%error, "cannot read the names and options of keyspaces; their segments get the store's options");
+    }
+}
+
+/// Notes the keyspaces of a view while a store is recovered, before its rows are flushed: their options say
+/// how. [`load`] reads the catalog again and warns if that fails.
+pub(crate) fn load_recovered(storage: &Storage, view: &View) {
+    let (seen, _) = storage.keyspaces.now();
+    if view.may_have_heads()
+        && let Ok(rows) = rows_in(view, AsOf::seq(Seq::MAX), &storage.dir)
+    {
+        storage.keyspaces.replace(rows, None, seen);
     }
 }
 
@@ -45,10 +58,6 @@ impl Catalog {
         Catalog { reader: Reader::new(Arc::clone(shared)) }
     }
 
-    fn decode(&self, name: &str, value: &[u8]) -> Result<CatalogRow> {
-        CatalogRow::decode(value, name, &self.reader.storage().dir)
-    }
-
     /// What can be read now.
     pub fn snapshot(&self) -> (Arc<View>, AsOf) {
         self.reader.snapshot()
@@ -56,7 +65,7 @@ impl Catalog {
 
     pub fn row(&self, name: &str) -> Result<Option<CatalogRow>> {
         let value = self.reader.get(&name_key(name))?;
-        value.map(|value| self.decode(name, &value)).transpose()
+        value.map(|value| CatalogRow::decode(&value, name, &self.reader.storage().dir)).transpose()
     }
 
     pub fn state(&self) -> Result<CatalogState> {
@@ -69,20 +78,7 @@ impl Catalog {
     /// The rows of all names, in order.
     pub fn rows(&self) -> Result<Vec<(String, CatalogRow)>> {
         let (view, as_of) = self.reader.snapshot();
-        let (first, end) = name_bounds();
-        let (lower, upper) = (Bound::Included(&*first), Bound::Excluded(&*end));
-        let mut merge = view.merge(as_of, Direction::Forward, lower, upper, Access::Range);
-        let mut rows = Vec::new();
-        while merge.advance_visible()? {
-            let stored = merge.key().to_vec();
-            let Some(name) = name_in(&stored) else {
-                let key = without_head(&stored).escape_ascii();
-                let what = format!("the catalog of keyspaces has a row with the invalid key \"{key}\"");
-                return Err(Error::corruption(&self.reader.storage().dir, 0, what));
-            };
-            rows.push((name.to_owned(), self.decode(name, merge.value())?));
-        }
-        Ok(rows)
+        rows_in(&view, as_of, &self.reader.storage().dir)
     }
 
     fn load(&self) -> Result<()> {
@@ -91,9 +87,27 @@ impl Catalog {
             let (seen, _) = keyspaces.now();
             // Before the rows: if they are newer, the next look reads them again.
             let version = self.state()?.version;
-            if keyspaces.replace(self.rows()?, version, seen) {
+            if keyspaces.replace(self.rows()?, Some(version), seen) {
                 return Ok(());
             }
         }
     }
+}
+
+/// The rows of all names in a view of the store at `dir`, in order.
+fn rows_in(view: &View, as_of: AsOf, dir: &Path) -> Result<Vec<(String, CatalogRow)>> {
+    let (first, end) = name_bounds();
+    let (lower, upper) = (Bound::Included(&*first), Bound::Excluded(&*end));
+    let mut merge = view.merge(as_of, Direction::Forward, lower, upper, Access::Range);
+    let mut rows = Vec::new();
+    while merge.advance_visible()? {
+        let stored = merge.key().to_vec();
+        let Some(name) = name_in(&stored) else {
+            let key = without_head(&stored).escape_ascii();
+            let what = format!("the catalog of keyspaces has a row with the invalid key \"{key}\"");
+            return Err(Error::corruption(dir, 0, what));
+        };
+        rows.push((name.to_owned(), CatalogRow::decode(merge.value(), name, dir)?));
+    }
+    Ok(rows)
 }

@@ -99,8 +99,8 @@ impl Keyspaces {
     }
 
     /// Replaces everything with what the catalog has at this version, unless something has changed since
-    /// `seen`. Those that are gone were dropped.
-    pub fn replace(&self, rows: Vec<(String, CatalogRow)>, version: u64, seen: u64) -> bool {
+    /// `seen`. Those that are gone were dropped. Without a version, the catalog is read again later.
+    pub fn replace(&self, rows: Vec<(String, CatalogRow)>, version: Option<u64>, seen: u64) -> bool {
         let mut known = lock(&self.known);
         if known.changes != seen {
             return false;
@@ -113,7 +113,7 @@ impl Keyspaces {
             known.by_number.insert(number, (id, self.shared(options)));
         }
         before.values().for_each(|(id, _)| id.set_dropped());
-        known.version = Some(version);
+        known.version = version;
         known.changes += 1;
         true
     }
@@ -246,9 +246,9 @@ mod tests {
         let keyspaces = Keyspaces::new(7);
         let (seen, _) = keyspaces.now();
         let created = keyspaces.open("new", row(1), seen).unwrap();
-        assert!(!keyspaces.replace(Vec::new(), 1, seen));
+        assert!(!keyspaces.replace(Vec::new(), Some(1), seen));
         assert!(!created.is_dropped());
         let (seen, _) = keyspaces.now();
-        assert!(keyspaces.replace(Vec::new(), 2, seen) && created.is_dropped());
+        assert!(keyspaces.replace(Vec::new(), Some(2), seen) && created.is_dropped());
     }
 }

@@ -9,7 +9,7 @@ use self::recover::Recovery;
 use crate::direction::Direction;
 use crate::engine::follow::versions::Versions;
 use crate::engine::follow::{Followed, start_following};
-use crate::engine::keyspaces::read_catalog::load;
+use crate::engine::keyspaces::read_catalog::{load, load_recovered};
 use crate::engine::read::view::View;
 use crate::engine::shared::Shared;
 use crate::engine::storage::names::{
@@ -148,16 +148,17 @@ pub(crate) fn open_writable(path: &Path, mut options: Options, old_files: OldFil
     let live = Arc::new(recovery.open_segments(&state)?);
     let replayed = recovery.replay_logs(&state, &live)?;
     let is_settled = recovery.is_settled(&state, &live, &replayed);
+    let whole = replayed.view(&storage, &live);
     let mut logs = recovery.inherit(&state, &live, replayed);
     if old_files == OldFiles::Keep {
         logs.obsolete.clear();
     }
     let view =
         View::new(Arc::clone(&logs.memtable), live, false, storage.filter_use(), storage.prefixes.clone());
-    // The segments that the replay has built are published later.
-    let with_built = |view: &mut View| view.live = Arc::new(view.live.with(logs.built.clone(), &[]));
-    let whole = if logs.built.is_empty() { view.clone() } else { view.changed(with_built) };
     note_heads(&state, &whole, &storage)?;
+    if !is_settled {
+        load_recovered(&storage, &whole);
+    }
     let visible = logs.next_seq - 1;
     let shared = Shared::new(storage, work, view, visible);
     let engine = Engine::new(shared, Some(Writable { logs, manifest, state }), None);
@@ -235,13 +236,8 @@ fn open_read_only(path: &Path, mut options: Options) -> Result<Engine> {
     let replayed = recovery.replay_logs(&state, &live)?;
     let visible = (replayed.outcome.next_seq - 1).max(live.max_seq());
     let logs_reach_back = replayed.reach_back(&live);
-    let view = View::new(
-        Arc::new(replayed.table),
-        live,
-        logs_reach_back,
-        storage.filter_use(),
-        storage.prefixes.clone(),
-    );
+    let (used, prefixes) = (storage.filter_use(), storage.prefixes.clone());
+    let view = View::new(replayed.table, live, logs_reach_back, used, prefixes);
     note_heads(&state, &view, &storage)?;
     Ok(Engine::new(Shared::new(storage, work, view, visible), None, None))
 }

@@ -3,7 +3,7 @@
 //! 1. The manifest names the segments, and the directory must list their files. Neither these nor their
 //!    sidecars are read.
 //! 2. The logs from the manifest's floor on are replayed in order into a memtable. A full memtable becomes a
-//!    level-0 segment. After many of them, memtables grow.
+//!    level-0 segment, as the options of its keyspaces say. After many of them, memtables grow.
 //! 3. A new log replaces the old ones, as `write/first_write.rs` describes: at the first write if the store
 //!    was closed cleanly, and at once otherwise, so that what readers see is durable.
 //!
@@ -11,6 +11,8 @@
 //! and logs, and recovery starts again.
 
 use super::replay::{ReplayOutcome, replay_all};
+use crate::engine::keyspaces::read_catalog::load_recovered;
+use crate::engine::read::view::View;
 use crate::engine::storage::Storage;
 use crate::engine::storage::flushed::build_level0;
 use crate::engine::storage::names::is_unfinished;
@@ -52,7 +54,7 @@ pub(crate) struct ReplayedLogs {
     /// Segments written from full memtables, not yet published.
     pub built: Vec<LiveSegment>,
     /// The remainder.
-    pub table: Memtable,
+    pub table: Arc<Memtable>,
     /// The batches of `table`, each with its first sequence number and its number of operations. Empty if
     /// they are too large to carry over into the new log.
     pub batches: Vec<(Seq, Bytes, u32)>,
@@ -65,6 +67,15 @@ impl ReplayedLogs {
     /// Whether segments may hold newer entries than the logs, as after a repair.
     pub fn reach_back(&self, live: &LiveSet) -> bool {
         self.oldest.is_some_and(|oldest| oldest <= live.max_seq())
+    }
+
+    /// All rows of the store: those of the published segments and the replayed ones.
+    pub fn view(&self, storage: &Storage, live: &Arc<LiveSet>) -> View {
+        let live = match &*self.built {
+            [] => Arc::clone(live),
+            built => Arc::new(live.with(built.to_vec(), &[])),
+        };
+        View::new(Arc::clone(&self.table), live, false, storage.filter_use(), storage.prefixes.clone())
     }
 }
 
@@ -113,7 +124,7 @@ impl Recovery<'_> {
     pub fn replay_logs(&self, state: &ManifestState, live: &Arc<LiveSet>) -> Result<ReplayedLogs> {
         let (storage, options) = (self.storage, &self.storage.options);
         let size = |built| replayed_memtable_bytes(options.memtable_bytes, built);
-        let fresh = |built| Memtable::new(size(built));
+        let fresh = |built| Memtable::new(size(built)).map(Arc::new);
         let outcome = ReplayOutcome::default();
         let mut replayed =
             ReplayedLogs { built: Vec::new(), table: fresh(0)?, batches: Vec::new(), outcome, oldest: None };
@@ -133,6 +144,7 @@ impl Recovery<'_> {
                     || replayed.table.range_bytes() >= RANGE_BYTES_MAX
                 {
                     replayed.batches = Vec::new();
+                    load_recovered(storage, &replayed.view(storage, live));
                     let full = build_level0(storage, &replayed.table, live, options.filter_policy)?;
                     replayed.built.extend(full);
                     replayed.table = fresh(replayed.built.len())?;
@@ -151,7 +163,7 @@ impl Recovery<'_> {
         replayed.table.skip(next_seq - 1); // A repair may have left out the last numbers.
         InheritedLogs {
             built: replayed.built,
-            memtable: Arc::new(replayed.table),
+            memtable: replayed.table,
             batches,
             next_seq,
             obsolete: self.names.iter().filter(|name| self.is_obsolete(state, name)).cloned().collect(),

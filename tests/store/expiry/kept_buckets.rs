@@ -73,6 +73,37 @@ fn large(clock: &Arc<TestClock>) -> Options {
 }
 
 #[test]
+fn rows_that_a_crash_leaves_in_the_log_get_their_buckets() {
+    let windowed = Windowed::new();
+    fill(&windowed.recent, ROWS..2 * ROWS);
+    // The replay flushes full memtables.
+    windowed.after_a_crash(|clock| large(clock).memtable_bytes(32 << 10)).assert_in_buckets(2 * ROWS);
+}
+
+/// More than a mebibyte of memtable is flushed at the end of recovery, not carried over into the next log.
+#[test]
+fn what_recovery_flushes_at_its_end_gets_its_buckets() {
+    let mut windowed = Windowed::new();
+    for round in 1..=5 {
+        fill(&windowed.recent, ROWS + 10_000 * (round - 1)..ROWS + 10_000 * round);
+        windowed = windowed.after_a_crash(large);
+    }
+    windowed.assert_in_buckets(ROWS + 50_000);
+}
+
+/// The keyspace itself is only in the log.
+#[test]
+fn a_window_that_a_crash_leaves_in_the_log_gets_its_buckets() {
+    let windowed = Windowed::new();
+    let young = windowed.db.create_keyspace("young", KeyspaceOptions::new().window(secs(1200))).unwrap();
+    fill(&young, 0..2 * ROWS);
+    let windowed = windowed.after_a_crash(|clock| large(clock).memtable_bytes(32 << 10));
+    let young = windowed.db.keyspace("young").unwrap();
+    windowed.assert_in_buckets(ROWS);
+    assert!((0..2 * ROWS).all(|n| young.get(key(n)).unwrap().is_some()));
+}
+
+#[test]
 fn dropping_another_keyspace_leaves_a_window_alone() {
     let windowed = Windowed::new();
     let other = windowed.db.create_keyspace("other", KeyspaceOptions::new()).unwrap();
