@@ -6,7 +6,7 @@ use super::workspace::{Repair, ReplacedSegment};
 use crate::engine::storage::names::{next_free_id, unusual_number};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
-use crate::key::EntryKind;
+use crate::key::{EntryKind, Time};
 use crate::manifest::{LEVELS, ManifestState, Place, SegmentMeta, check_levels};
 use crate::ranges::{RangeTombstones, last_key, successor};
 use crate::segment::{
@@ -132,6 +132,10 @@ impl Repair<'_> {
                 .map(|meta| &meta.largest)
                 .or(salvaged.properties.as_ref().map(|own| &own.facts.largest));
             self.rescue_ranges(&mut writer, new_id, store, ranges, largest)?;
+        }
+        if let Some(writer) = &mut writer {
+            let facts = known.map(|meta| &meta.facts).or(salvaged.properties.as_ref().map(|own| &own.facts));
+            writer.set_bucket(facts.map_or(Time::START, |facts| facts.bucket));
         }
         let summary = writer.map(SegmentWriter::finish).transpose()?;
         self.next_id = FileId(new_id.0.saturating_add(1));

@@ -128,3 +128,25 @@ fn deleting_a_range_of_another_keyspace_leaves_a_window_alone() {
     }
     windowed.assert_in_buckets(ROWS);
 }
+
+#[test]
+fn rows_salvaged_from_a_damaged_segment_keep_its_bucket() {
+    let windowed = Windowed::new();
+    let path = windowed.path();
+    let Windowed { dir, clock, db, recent } = windowed;
+    drop(recent);
+    db.close().unwrap();
+    let largest = |path: &PathBuf| std::fs::metadata(path).unwrap().len();
+    let damaged = files_with(&path, ".segment").into_iter().max_by_key(largest).unwrap();
+    let mut bytes = std::fs::read(&damaged).unwrap();
+    let middle = bytes.len() / 3;
+    bytes[middle] ^= 1;
+    std::fs::write(&damaged, bytes).unwrap();
+    let report = large(&clock).repair(&path).unwrap();
+    assert!(report.rows_salvaged > 100, "{report:?}");
+    let db = large(&clock).open(&path).unwrap();
+    let recent = db.keyspace("recent").unwrap();
+    let windowed = Windowed { dir, clock, db, recent };
+    windowed.assert_in_buckets(0);
+    assert_eq!(windowed.recent.iter().count().unwrap(), windowed.recent.stats().unwrap().keys);
+}
