@@ -1,13 +1,14 @@
 //! EMFILE and ENFILE are temporary: operations that need a descriptor are retried or fail without harm, and
 //! none is held longer than needed.
 
-use crate::support::{Contents, Errno, Fault, OpKind, Rng, STORE, SimFs};
+use crate::support::{Contents, Errno, Fault, OpKind, Rng, STORE, SimFs, TestClock};
 use crate::support::{assert_holds, contents, eventually, fast_dir, files_with, promptly, tiny, tiny_on};
 use crate::{arguments_for, exclusive};
-use sidebloom::{Db, Options, Result};
+use sidebloom::{Db, Keyspace, KeyspaceOptions, Options, Result};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Tells the child process where its store is.
 const STORE_OF_CHILD: &str = "SIDEBLOOM_TEST_STORE_OF_CHILD";
@@ -33,15 +34,20 @@ fn i12_a_store_of_a_thousand_segments_works_with_64_descriptors() {
     db.ingest((0..ROWS).map(|n| Result::Ok(row(n)))).unwrap();
     drop(db);
     assert!(files_with(&store, ".segment").len() >= 1000);
+    run_with_64_descriptors("child_with_few_descriptors", &store);
+}
+
+/// Runs a test of this file that writes the file `done` into the store.
+fn run_with_64_descriptors(test: &str, store: &Path) {
     let child = Command::new("sh")
         .args(["-c", "ulimit -n 64 && exec \"$0\" \"$@\""])
         .arg(std::env::current_exe().unwrap())
-        .args(arguments_for(module_path!(), "child_with_few_descriptors"))
-        .env(STORE_OF_CHILD, &store)
+        .args(arguments_for(module_path!(), test))
+        .env(STORE_OF_CHILD, store)
         .output()
         .unwrap();
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stderr));
-    assert!(files_with(&store, "done").len() == 1, "the child has run");
+    assert!(files_with(store, "done").len() == 1, "the child has run");
 }
 
 /// Run by the test above.
@@ -66,6 +72,36 @@ fn child_with_few_descriptors() {
     assert!(db.verify().unwrap().is_ok());
     drop(db);
     assert_eq!(contents(&tiny().read_only(true).open(&store).unwrap()), expected);
+    std::fs::write(store.join("done"), "").unwrap();
+}
+
+/// A memtable has rows of 20 windowed keyspaces, each in a dozen time buckets.
+#[test]
+fn i12_a_flush_of_many_windows_works_with_64_descriptors() {
+    let _exclusive = exclusive();
+    let dir = fast_dir();
+    let store = dir.path().join("store");
+    drop(tiny().open(&store).unwrap());
+    run_with_64_descriptors("child_that_flushes_many_windows", &store);
+}
+
+/// Run by the test above.
+#[test]
+fn child_that_flushes_many_windows() {
+    let Some(store) = std::env::var_os(STORE_OF_CHILD).map(PathBuf::from) else { return };
+    let clock = Arc::new(TestClock::new());
+    let options = tiny().memtable_bytes(1 << 20).clock(Arc::clone(&clock) as _);
+    let db = options.open(&store).unwrap();
+    let window = || KeyspaceOptions::new().window(Duration::from_secs(120));
+    let windows: Vec<Keyspace> =
+        (0..20).map(|n| db.create_keyspace(&format!("{n}"), window()).unwrap()).collect();
+    for n in 0..12 {
+        windows.iter().for_each(|recent| recent.put(row(n).0, row(n).1).unwrap());
+        clock.advance(Duration::from_secs(9));
+    }
+    db.flush().unwrap();
+    assert!(windows.iter().all(|recent| recent.iter().count().unwrap() == 12));
+    assert!(db.stats().levels[0].segments > 200);
     std::fs::write(store.join("done"), "").unwrap();
 }
 

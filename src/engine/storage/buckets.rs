@@ -5,9 +5,12 @@
 //!    row that expires in it, and has all later ones up to the next bucket's first. Segments of later buckets
 //!    have only newer rows, as level 0 has to be ordered.
 //! 2. Other rows, which live shorter or longer than the window, go with their neighbours.
-//! 3. Buckets that have ended are one with the first that has not.
+//! 3. Buckets that have ended are one with the first that has not. So a window has at most 14.
+//! 4. A keyspace with few bytes in the memtable is not cut: all of them are in the last bucket. Otherwise many
+//!    such keyspaces would get a dozen tiny segments each.
 
 use super::Storage;
+use super::output_segments::own_bytes_min;
 use crate::key::{EntryKind, Seq, Space, Time};
 use crate::memtable::Memtable;
 use std::collections::BTreeMap;
@@ -23,6 +26,8 @@ pub(super) struct Buckets {
     now: Time,
     /// When a row expires that is written now.
     latest: Time,
+    /// The keys and values of the rows.
+    bytes: u64,
     /// The end of each bucket, in milliseconds, and the sequence number of its first row.
     first: BTreeMap<u64, Seq>,
     /// The ends by the sequence numbers from which on they hold. Both increase.
@@ -34,7 +39,7 @@ impl Buckets {
         let window = u64::try_from(window.as_millis()).unwrap_or(u64::MAX);
         let width = (window / BUCKETS).max(1);
         let latest = Time::of_millis(now.millis().saturating_add(window));
-        Buckets { width, now, latest, first: BTreeMap::new(), borders: Vec::new() }
+        Buckets { width, now, latest, bytes: 0, first: BTreeMap::new(), borders: Vec::new() }
     }
 
     /// When the bucket ends in which a row expires, in milliseconds.
@@ -86,13 +91,19 @@ pub(super) fn buckets_in(storage: &Storage, table: &Memtable, now: Time) -> BTre
     }
     let mut all: BTreeMap<Space, Buckets> =
         windows.into_iter().map(|(space, window)| (space, Buckets::new(window, now))).collect();
-    let Ok(()) = table.for_each_newest::<Infallible>(|key, seq, kind, _| {
+    let Ok(()) = table.for_each_newest::<Infallible>(|key, seq, kind, value| {
         if let Some(buckets) = Space::of(key).and_then(|space| all.get_mut(&space)) {
             buckets.note(kind, seq);
+            buckets.bytes += (key.len() + value.len()) as u64;
         }
         Ok(())
     });
-    all.values_mut().for_each(Buckets::set_borders);
+    for buckets in all.values_mut() {
+        buckets.set_borders();
+        if buckets.bytes < own_bytes_min(storage) {
+            buckets.unite();
+        }
+    }
     all
 }
 

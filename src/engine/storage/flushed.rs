@@ -52,21 +52,24 @@ pub(crate) fn build_level0(
             return Ok(()); // Its range tombstone hides older entries as well.
         }
         let (kind, value) = kind.kept(now, value);
-        windowed.of(key, seq).unwrap_or(&mut output).append(key, seq, kind, value)
+        windowed.of(key, seq)?.unwrap_or(&mut output).append(key, seq, kind, value)
     })?;
-    let mut built = output.finish()?;
-    windowed.finish_into(&mut built)?;
+    let (mut built, of_windows) = (output.finish()?, windowed.finish()?);
+    built.segments.extend(of_windows.take());
     let segments = built.take();
     storage.metrics.flush_bytes.fetch_add(segments.iter().map(|s| s.meta.file_bytes).sum(), Relaxed);
     Ok(segments)
 }
 
-/// The segments of windowed keyspaces: one for each time bucket.
+/// The segments of windowed keyspaces: one for each time bucket. Rows come in the order of keys, so only those
+/// of one keyspace are open files at the same time: about a dozen, whatever the number of keyspaces (I12).
 struct WindowedOutputs<'a> {
     storage: &'a Storage,
     plans: Arc<FilterPlans>,
     buckets: BTreeMap<Space, Buckets>,
+    /// Those of the last row's keyspace, and those of later ones that have range tombstones.
     outputs: BTreeMap<(Space, Time), SegmentOutput<'a>>,
+    finished: UnpublishedSegments<'a>,
 }
 
 impl<'a> WindowedOutputs<'a> {
@@ -80,7 +83,8 @@ impl<'a> WindowedOutputs<'a> {
         ranges: &mut RangeTombstones,
     ) -> Self {
         let (plans, buckets) = (Arc::clone(plans), buckets_in(storage, table, now));
-        let mut of = WindowedOutputs { storage, plans, buckets, outputs: BTreeMap::new() };
+        let finished = UnpublishedSegments::new(storage);
+        let mut of = WindowedOutputs { storage, plans, buckets, outputs: BTreeMap::new(), finished };
         for (space, buckets) in &mut of.buckets {
             let (first, end) = space.bounds();
             let mut own = ranges.split_off(&first);
@@ -94,24 +98,28 @@ impl<'a> WindowedOutputs<'a> {
         of
     }
 
-    /// Where an entry belongs, if its keyspace has a window.
-    fn of(&mut self, key: &[u8], seq: Seq) -> Option<&mut SegmentOutput<'a>> {
+    /// Where the next entry belongs, if its keyspace has a window.
+    fn of(&mut self, key: &[u8], seq: Seq) -> Result<Option<&mut SegmentOutput<'a>>> {
         if self.buckets.is_empty() {
-            return None;
+            return Ok(None);
         }
-        let space = Space::of(key)?;
-        let end = self.buckets.get(&space)?.of(seq);
-        Some(self.outputs.entry((space, end)).or_insert_with(|| {
+        let buckets = |space| Some((space, self.buckets.get(&space)?));
+        let Some((space, buckets)) = Space::of(key).and_then(buckets) else { return Ok(None) };
+        let end = buckets.of(seq);
+        while let Some(first) = self.outputs.first_entry().filter(|first| first.key().0 < space) {
+            self.finished.segments.extend(first.remove().finish()?.take());
+        }
+        Ok(Some(self.outputs.entry((space, end)).or_insert_with(|| {
             let (plans, ranges) = (Arc::clone(&self.plans), RangeTombstones::default());
             SegmentOutput::new(self.storage, 0, plans, BTreeSet::new(), ranges).in_bucket(end)
-        }))
+        })))
     }
 
-    fn finish_into(self, built: &mut UnpublishedSegments<'a>) -> Result<()> {
+    fn finish(mut self) -> Result<UnpublishedSegments<'a>> {
         for output in self.outputs.into_values() {
-            built.segments.extend(output.finish()?.take());
+            self.finished.segments.extend(output.finish()?.take());
         }
-        Ok(())
+        Ok(self.finished)
     }
 }
 
