@@ -83,6 +83,16 @@ impl Buckets {
     }
 }
 
+/// When the bucket ends of rows that are written at once, and all expire as `kind` says. `None` if their
+/// keyspace has no window.
+pub(crate) fn bucket_of(storage: &Storage, space: Space, kind: EntryKind) -> Option<Time> {
+    let window = *storage.keyspaces.windows().get(&space)?;
+    let mut buckets = Buckets::new(window, storage.clock.moment());
+    buckets.note(kind, 0);
+    buckets.set_borders();
+    Some(buckets.of(0))
+}
+
 /// The buckets of the windowed keyspaces that a memtable has rows of.
 pub(super) fn buckets_in(storage: &Storage, table: &Memtable, now: Time) -> BTreeMap<Space, Buckets> {
     let windows = storage.keyspaces.windows();

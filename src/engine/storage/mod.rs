@@ -1,6 +1,6 @@
 //! The files of a store: how they are named, checked, opened and created. All that recovery needs.
 
-mod buckets;
+pub(crate) mod buckets;
 pub(crate) mod flushed;
 pub(crate) mod names;
 pub(crate) mod output_segments;

@@ -130,6 +130,16 @@ fn deleting_a_range_of_another_keyspace_leaves_a_window_alone() {
 }
 
 #[test]
+fn rows_ingested_into_a_window_get_its_last_bucket() {
+    let windowed = Windowed::new();
+    windowed.recent.ingest([Result::Ok(([0u8], "1")), Ok(([0xff], "1"))]).unwrap();
+    windowed.assert_in_buckets(ROWS);
+    windowed.clock.advance(secs(1200));
+    windowed.db.wait_for_compaction().unwrap();
+    assert_eq!(windowed.recent.stats().unwrap().segments, 0);
+}
+
+#[test]
 fn rows_salvaged_from_a_damaged_segment_keep_its_bucket() {
     let windowed = Windowed::new();
     let path = windowed.path();
@@ -149,4 +159,28 @@ fn rows_salvaged_from_a_damaged_segment_keep_its_bucket() {
     let windowed = Windowed { dir, clock, db, recent };
     windowed.assert_in_buckets(0);
     assert_eq!(windowed.recent.iter().count().unwrap(), windowed.recent.stats().unwrap().keys);
+}
+
+/// A keyspace with a few bytes in a memtable gets one segment, not one for each bucket.
+#[test]
+fn i12_a_flush_writes_few_segments_for_many_windows_with_few_rows() {
+    let (dir, clock) = (fast_dir(), Arc::new(TestClock::new()));
+    let db = large(&clock).open(dir.path().join("store")).unwrap();
+    let recent = |n: u32| db.create_keyspace(&format!("{n}"), KeyspaceOptions::new().window(secs(120)));
+    let windows: Vec<Keyspace> = (0..20).map(|n| recent(n).unwrap()).collect();
+    for round in 0..12 {
+        windows.iter().for_each(|recent| recent.put(key(round), "1").unwrap());
+        clock.advance(secs(9));
+    }
+    windows[7].put_with("long", "1", Expiry::after(secs(500))).unwrap();
+    db.flush().unwrap();
+    let segments = db.stats().levels[0].segments;
+    assert!((20..=21).contains(&segments), "{segments} segments");
+    assert!(windows.iter().all(
+        |recent| recent.iter().count().unwrap() == 12 + u64::from(recent.get("long").unwrap().is_some())
+    ));
+    clock.advance(secs(120));
+    db.wait_for_compaction().unwrap();
+    assert_eq!(windows[7].iter().count().unwrap(), 1);
+    assert!(db.stats().levels[0].segments <= 2);
 }

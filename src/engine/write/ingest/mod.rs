@@ -22,6 +22,7 @@ use self::unnumbered::UnnumberedSegments;
 use crate::engine::backoff::TaskKind;
 use crate::engine::filters::plans::Coming;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
+use crate::engine::storage::buckets::bucket_of;
 use crate::engine::storage::segment_builder::SegmentBuilder;
 use crate::engine::write::Writer;
 use crate::engine::write::log::{ActiveLog, Log};
@@ -157,6 +158,9 @@ impl Writer {
                 Arc::new(self.filters.plans(&self.shared.live(), std::iter::empty(), &coming))
             });
             let mut builder = SegmentBuilder::unnumbered(&self.shared.storage, LEVEL, first, plans)?;
+            if let Some(end) = first.and_then(|space| bucket_of(&self.shared.storage, space, kind)) {
+                builder.set_bucket(end); // If it stays in level 0.
+            }
             self.fill(&mut builder, &mut rows, kind, built.last_key())?;
             built.push(builder)?;
         }
