@@ -93,16 +93,24 @@ impl Clock {
         self.said.load(Ordering::Acquire).saturating_add(SAID_EVERY_MILLIS)
     }
 
-    /// The kind of a put now that expires as `expiry` says.
+    /// When a put now expires; `None` for never.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] for an expiry that is not possible.
+    pub fn moment_of(&self, expiry: Expiry) -> Result<Option<Time>> {
+        Ok(match expiry.checked()? {
+            Moment::Never => None,
+            Moment::At(time) => Some(time),
+            Moment::After(lifetime) => Some(self.now().after(lifetime)?),
+        })
+    }
+
+    /// The kind of a put now that expires as `expiry` says.
+    ///
+    /// # Errors
+    /// The errors of [`moment_of`](Self::moment_of).
     pub fn kind_of(&self, expiry: Expiry) -> Result<EntryKind> {
-        let until = match expiry.checked()? {
-            Moment::Never => return Ok(EntryKind::PUT),
-            Moment::At(time) => time,
-            Moment::After(lifetime) => self.now().after(lifetime)?,
-        };
+        let Some(until) = self.moment_of(expiry)? else { return Ok(EntryKind::PUT) };
         self.note_expiring();
         Ok(EntryKind::put_until(until))
     }

@@ -148,7 +148,7 @@ impl Generation {
 
     /// When a key expires that is inserted now; `None` for never.
     pub fn moment_of(&self, expiry: Expiry) -> Result<Option<Time>> {
-        Ok(self.db.reader().storage().clock.kind_of(expiry)?.expiry())
+        self.db.reader().storage().clock.moment_of(expiry)
     }
 
     fn rows_of(&self, hash: StoredHash) -> Result<u64> {

@@ -4,10 +4,11 @@ use crate::guard_support::fine;
 use crate::support::{Crash, Fault, SimFs, TestClock, sized};
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Change, Changes, Guard, GuardOptions, Source};
-use sidebloom::{Durability, Error, Expiry, Result};
+use sidebloom::{Durability, Error, Expiry, Result, WallClock};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -171,6 +172,31 @@ fn a_refresh_keeps_what_has_not_expired_and_what_came_meanwhile() {
     assert_eq!(keys.map(|key| guard.count(key).unwrap()), [1, 0, 0, 0, 0, 0, 0]);
     guard.refresh(&mut Rows { rows: &rows, meanwhile: &mut || () }).unwrap();
     assert!(!guard.may_expire(), "there is none any more");
+}
+
+/// A clock that counts how often it is read.
+#[derive(Debug, Default)]
+struct CountedClock(AtomicU64);
+
+impl WallClock for CountedClock {
+    fn now(&self) -> SystemTime {
+        self.0.fetch_add(1, Relaxed);
+        UNIX_EPOCH + 1_000_000_000 * SECOND
+    }
+}
+
+#[test]
+fn a_moment_that_was_only_asked_for_does_not_make_later_reads_read_the_clock() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), Arc::new(CountedClock::default()));
+    let guard = fine().clock(Arc::clone(&clock) as _).build(dir.path().join("guard"), ["row"]).unwrap();
+    let reads_for_stats = || {
+        let before = clock.0.load(Relaxed);
+        guard.stats();
+        clock.0.load(Relaxed) - before
+    };
+    let later = guard.moment_of(Expiry::after(SECOND)).unwrap();
+    assert_eq!((later, reads_for_stats()), (Expiry::at(clock.now() + SECOND), 0));
+    assert!(add(&guard, "a", later).unwrap() && reads_for_stats() > 0);
 }
 
 /// What the guard should have: rows, and when the key expires.
