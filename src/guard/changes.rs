@@ -12,7 +12,20 @@ pub(super) enum ChangeKind {
     InsertExpiring(Expiry),
     /// Puts a key that expires back, as it was before a refresh.
     KeepExpiring(Expiry),
+    /// Removes a row, or the key that expires if there is no row.
     Remove,
+    /// Removes a row, during a refresh.
+    RemoveRow,
+    /// Removes a key that expires, during a refresh.
+    RemoveExpiring,
+}
+
+/// What a change did to a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Effect {
+    Nothing,
+    Row,
+    Expiring,
 }
 
 /// Changes that are applied together: all or none, even after a crash.

@@ -1,7 +1,7 @@
 //! One generation of a guard: a store of key hashes with their counts, the totals, the keys known to be
 //! absent, and the note.
 
-use super::changes::ChangeKind;
+use super::changes::{ChangeKind, Effect};
 use super::expiring::ExpiringKeys;
 use super::format::{HashWidth, KNOWN_ABSENT, NOTE, Settings, TOTALS, meta_key};
 use super::hash_sorter::HashSorter;
@@ -159,15 +159,15 @@ impl Generation {
         }
     }
 
-    /// Applies changes in order, all or none. Returns for each whether it changed a count. Removing a missing
-    /// key and [`InsertNew`](ChangeKind::InsertNew) of an existing one do not. The caller holds the locks of
-    /// all their stripes.
+    /// Applies changes in order, all or none. Returns what each did: nothing for the removal of a missing key
+    /// and for [`InsertNew`](ChangeKind::InsertNew) of an existing one. The caller holds the locks of all
+    /// their stripes.
     pub fn apply(
         &self,
         changes: &[(StoredHash, ChangeKind)],
         note: Option<&[u8]>,
         durability: Durability,
-    ) -> Result<Vec<bool>> {
+    ) -> Result<Vec<Effect>> {
         let mut states = BTreeMap::new();
         let mut done = Vec::with_capacity(changes.len());
         for &(hash, kind) in changes {
@@ -218,28 +218,35 @@ impl Generation {
         Ok(done)
     }
 
-    /// Applies a change to a key. Returns whether it changed a count.
-    fn change(&self, now: &mut KeyState, kind: ChangeKind) -> Result<bool> {
+    /// Applies a change to a key.
+    fn change(&self, now: &mut KeyState, kind: ChangeKind) -> Result<Effect> {
         let is_new = now.rows == 0 && now.until.is_none();
-        match kind {
-            ChangeKind::Insert => now.rows = now.rows.saturating_add(1),
+        Ok(match kind {
+            ChangeKind::Insert => {
+                now.rows = now.rows.saturating_add(1);
+                Effect::Row
+            }
             // Also a key that would expire: it was added, so it stays.
             ChangeKind::InsertNew => {
                 now.rows = now.rows.max(1);
-                return Ok(is_new);
+                if is_new { Effect::Row } else { Effect::Nothing }
             }
-            ChangeKind::InsertExpiring(_) if !is_new => return Ok(false),
+            ChangeKind::InsertExpiring(_) if !is_new => Effect::Nothing,
             ChangeKind::InsertExpiring(expiry) | ChangeKind::KeepExpiring(expiry) => {
                 match self.moment_of(expiry)? {
                     None => now.rows = now.rows.max(1),
                     Some(until) if until <= self.db.reader().storage().clock.now() => {}
                     until => now.until = now.until.max(until),
                 }
+                Effect::Expiring
             }
-            ChangeKind::Remove if now.rows > 0 => now.rows -= 1,
-            ChangeKind::Remove => return Ok(now.until.take().is_some()),
-        }
-        Ok(true)
+            ChangeKind::Remove | ChangeKind::RemoveRow if now.rows > 0 => {
+                now.rows -= 1;
+                Effect::Row
+            }
+            ChangeKind::Remove | ChangeKind::RemoveExpiring if now.until.take().is_some() => Effect::Expiring,
+            ChangeKind::Remove | ChangeKind::RemoveRow | ChangeKind::RemoveExpiring => Effect::Nothing,
+        })
     }
 
     /// Takes over the keys that expire, at the end of a refresh.

@@ -8,7 +8,8 @@
 //!    now, because their rows may be committed after the snapshot.
 //! 2. The first key arrives, so the snapshot has been taken. The epoch is incremented. A transaction that
 //!    begins from now on deletes its rows after the snapshot, so its removals are logged too. Any other
-//!    removal may be of a row that the snapshot no longer had, and is left out.
+//!    removal may be of a row that the snapshot no longer had, and is left out. No snapshot has the keys that
+//!    expire, so each of their removals is logged.
 //! 3. The keys are sorted and become the next generation, with the keys that expire. The log is applied to it
 //!    as it grows.
 //! 4. While all changes are locked out for a moment, the rest of the log is applied, the settings file

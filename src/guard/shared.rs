@@ -1,6 +1,6 @@
 //! The state that all handles to a guard share.
 
-use super::changes::ChangeKind;
+use super::changes::{ChangeKind, Effect};
 use super::counters::GuardCounters;
 use super::format::Settings;
 use super::generation::{Generation, STRIPES};
@@ -54,6 +54,30 @@ pub(super) struct ChangeLog {
     /// The first epoch whose transactions cannot have removed rows before the refresh's snapshot. `None`
     /// until the snapshot is taken.
     pub removals_from: Option<u64>,
+}
+
+impl ChangeLog {
+    /// An insertion that did this in the live generation.
+    pub fn push_insertion(&mut self, hash: StoredHash, kind: ChangeKind, done: Effect) {
+        let kind = match kind {
+            // Whether it was new is decided by the live generation.
+            ChangeKind::InsertExpiring(_) if done == Effect::Nothing => return,
+            ChangeKind::InsertExpiring(expiry) => ChangeKind::KeepExpiring(expiry),
+            kind => kind,
+        };
+        self.changes.push((hash, kind));
+    }
+
+    /// A removal that did this in the live generation. The new one may lack the row that was removed: a
+    /// removal that looked for an expiring key instead would deny one that the live generation keeps.
+    pub fn push_removal(&mut self, hash: StoredHash, done: Effect, is_after_snapshot: bool) {
+        if is_after_snapshot {
+            self.changes.push((hash, ChangeKind::RemoveRow));
+        }
+        if done == Effect::Expiring {
+            self.changes.push((hash, ChangeKind::RemoveExpiring));
+        }
+    }
 }
 
 impl Shared {

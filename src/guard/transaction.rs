@@ -83,10 +83,7 @@ impl Transaction<'_> {
             match kind {
                 ChangeKind::InsertNew => drop(kept.insert(hash)),
                 ChangeKind::Remove if !kept.contains(&hash) => removals.push((hash, kind)),
-                ChangeKind::Remove
-                | ChangeKind::Insert
-                | ChangeKind::InsertExpiring(_)
-                | ChangeKind::KeepExpiring(_) => {}
+                _ => {}
             }
         }
         removals

@@ -4,7 +4,7 @@
 //! 2. Write the changed counts and totals to the live generation's store, in one batch.
 //! 3. Under `in_flight`, log the changes for a refresh that is in progress.
 
-use super::changes::{ChangeKind, Changes};
+use super::changes::{ChangeKind, Changes, Effect};
 use super::generation::STRIPES;
 use super::handle::Guard;
 use super::shared::Shared;
@@ -106,27 +106,27 @@ impl Shared {
         };
         let certain: Vec<_> = changes.iter().copied().filter(|(_, kind)| is_certain(*kind)).collect();
         let done = live.apply(&certain, note, self.options.durability)?;
-        let unknown =
-            certain.iter().zip(&done).filter(|((_, kind), done)| *kind == ChangeKind::Remove && !**done);
+        let unknown = certain
+            .iter()
+            .zip(&done)
+            .filter(|((_, kind), done)| *kind == ChangeKind::Remove && **done == Effect::Nothing);
         self.counters.unknown_removals.fetch_add(unknown.count() as u64, Relaxed);
         let mut doubtful = changes.len() - certain.len();
         let mut in_flight = lock(&self.in_flight);
         if let Some(log) = &mut in_flight.change_log {
+            let is_after = match phase {
+                CommitPhase::After { began } => log.removals_from.is_some_and(|from| began >= from),
+                CommitPhase::Standalone | CommitPhase::Before(_) => false,
+            };
             let mut done = done.iter();
             for &(hash, kind) in changes {
-                let is_done = is_certain(kind) && done.next() == Some(&true);
-                let is_after = match phase {
-                    CommitPhase::After { began } => log.removals_from.is_some_and(|from| began >= from),
-                    CommitPhase::Standalone | CommitPhase::Before(_) => false,
-                };
-                match kind {
-                    ChangeKind::Remove if !is_after => doubtful += 1,
-                    // Whether it was new was decided here.
-                    ChangeKind::InsertExpiring(expiry) if is_done => {
-                        log.changes.push((hash, ChangeKind::KeepExpiring(expiry)));
-                    }
-                    ChangeKind::InsertExpiring(_) => {}
-                    _ => log.changes.push((hash, kind)),
+                let done = if is_certain(kind) { done.next() } else { None };
+                let done = done.copied().unwrap_or(Effect::Nothing);
+                if kind == ChangeKind::Remove {
+                    doubtful += usize::from(!is_after && done != Effect::Expiring);
+                    log.push_removal(hash, done, is_after);
+                } else {
+                    log.push_insertion(hash, kind, done);
                 }
             }
         }
@@ -134,7 +134,7 @@ impl Shared {
             in_flight.open.insert(id, changes.to_vec());
         }
         self.counters.doubtful_removals.fetch_add(doubtful as u64, Relaxed);
-        Ok(done)
+        Ok(done.iter().map(|done| *done != Effect::Nothing).collect())
     }
 
     /// Locks all stripes that the changes touch, in order. A note counts as a change of the first stripe: a

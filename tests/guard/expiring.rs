@@ -174,6 +174,51 @@ fn a_refresh_keeps_what_has_not_expired_and_what_came_meanwhile() {
     assert!(!guard.may_expire(), "there is none any more");
 }
 
+/// What removals took from the live guard is taken from the new generation, whose rows may differ.
+#[test]
+fn i1_a_removal_during_a_refresh_takes_the_row_or_the_expiring_key_that_it_took() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), Arc::new(TestClock::new()));
+    let guard = build(dir.path(), &clock, &["row"]);
+    for key in ["surplus", "unknown", "again"] {
+        assert!(add_for(&guard, key, 100));
+    }
+    // The database refused the row, which the guard keeps.
+    let mut failing = guard.transaction();
+    failing.insert("surplus").unwrap();
+    failing.commit(|| Err::<(), _>(Error::ReadOnly)).unwrap_err();
+    let commit_removal = |key| {
+        let mut removing = guard.transaction();
+        removing.remove(key).unwrap();
+        removing.commit(|| Ok::<_, Error>(())).unwrap();
+    };
+    let keys = ["row", "surplus", "unknown", "again"];
+    let counts = || keys.map(|key| guard.count(key).unwrap());
+    // A row of "unknown" was written without the guard.
+    let rows = BTreeMap::from([("row".to_owned(), 1), ("unknown".to_owned(), 1)]);
+    let meanwhile = &mut || {
+        assert_eq!(counts(), [1, 2, 1, 1]);
+        ["surplus", "unknown", "again"].into_iter().for_each(commit_removal);
+        assert!(add_for(&guard, "again", 100));
+        assert_eq!(counts(), [1, 1, 0, 1]);
+    };
+    guard.refresh(&mut Rows { rows: &rows, meanwhile }).unwrap();
+    assert_eq!((counts(), guard.may_contain("surplus")), ([1, 1, 0, 1], Verdict::Maybe));
+}
+
+/// Only the log has it: it was gone before the expiring keys were taken over.
+#[test]
+fn an_expiring_key_that_came_and_was_removed_during_a_refresh_stays_away() {
+    let (dir, clock) = (tempfile::tempdir().unwrap(), Arc::new(TestClock::new()));
+    let guard = build(dir.path(), &clock, &["row"]);
+    let rows = BTreeMap::from([("row".to_owned(), 1)]);
+    let meanwhile = &mut || {
+        assert!(add_for(&guard, "expiring", 100));
+        guard.remove("expiring").unwrap();
+    };
+    guard.refresh(&mut Rows { rows: &rows, meanwhile }).unwrap();
+    assert_eq!((guard.count("expiring").unwrap(), guard.stats().doubtful_removals), (0, 0));
+}
+
 /// A clock that counts how often it is read.
 #[derive(Debug, Default)]
 struct CountedClock(AtomicU64);
