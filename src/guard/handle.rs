@@ -83,7 +83,8 @@ impl Guard {
     }
 
     /// Whether a key may expire or have expired ([`Changes::insert_new_with`](super::Changes)), so that
-    /// [`may_contain`](Self::may_contain) may be "maybe" for one that has.
+    /// [`may_contain`](Self::may_contain) may be "maybe" for one that has. Stays so until a
+    /// [`refresh`](Self::refresh) finds none left.
     pub fn may_expire(&self) -> bool {
         self.shared.live.load().expiring.is_used()
     }
