@@ -100,7 +100,7 @@ impl ManualCompaction {
             live.levels()[0].segments().iter().filter(|s| which(s)).map(|s| &s.meta.smallest).min()
         };
         let first = starts(&|s| self.covers(s))?;
-        let bucket = starts(&|s| s.meta.is_in_bucket() && s.meta.smallest > *first);
+        let bucket = starts(&|s| s.meta.is_in_bucket() && !self.covers(s) && s.meta.smallest > *first);
         let is_before = |s: &LiveSegment| bucket.is_none_or(|bucket| s.meta.smallest < *bucket);
         Compaction::of_level0(live, |s| self.covers(s) && is_before(s), running)
     }
