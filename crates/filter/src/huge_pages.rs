@@ -1,6 +1,6 @@
 //! Advice to the kernel about large memory: huge pages, and pages that are no longer needed.
 
-use crate::line::AtomicLine;
+use crate::line::{AtomicLine, Line};
 use std::ops::Range;
 
 /// The smallest allocation that asks for huge pages: two of 2 MiB. With them, probes of an 8 MiB filter took
@@ -34,6 +34,29 @@ pub(crate) fn zero_pages(memory: &[AtomicLine]) -> Range<usize> {
     #[cfg(not(target_os = "linux"))]
     let _ = memory;
     0..0
+}
+
+/// Gives the whole pages of large memory back to the kernel before it is freed, since an allocator may keep
+/// them for what is allocated next. What the memory holds is then undefined.
+pub(crate) fn give_back_pages(memory: &mut [Line]) {
+    #[cfg(target_os = "linux")]
+    {
+        const PAGE: usize = 4096;
+        let bytes = size_of_val(memory);
+        let start = memory.as_mut_ptr().cast::<u8>();
+        let skipped = start.align_offset(PAGE);
+        if bytes >= GIVEN_BACK_MIN_BYTES {
+            let whole = (bytes - skipped) / PAGE * PAGE;
+            // The advice to use huge pages would outlive the memory: a smaller allocation in its place would
+            // get whole ones.
+            for advice in [libc::MADV_DONTNEED, libc::MADV_NOHUGEPAGE] {
+                // SAFETY: the range lies within the memory, which is borrowed mutably. Zeros are valid in it.
+                let _ = unsafe { libc::madvise(start.add(skipped).cast(), whole, advice) };
+            }
+        }
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = memory;
 }
 
 /// Asks the kernel for huge pages under the whole capacity of a vector. The kernel may ignore this advice.

@@ -1,7 +1,7 @@
 //! Lines in memory, each aligned to a cache line, on huge pages where the kernel provides them.
 
 use crate::error::{Error, Result};
-use crate::huge_pages::advise_huge_pages;
+use crate::huge_pages::{advise_huge_pages, give_back_pages};
 use crate::line::{LINE_BYTES, Line};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
@@ -39,6 +39,11 @@ impl Lines {
             advise_huge_pages(&self.0);
         }
         Ok(())
+    }
+
+    /// Frees them, and gives their pages back to the kernel.
+    pub(super) fn give_back(mut self) {
+        give_back_pages(&mut self);
     }
 
     /// Appends a line.

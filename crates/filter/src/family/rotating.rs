@@ -171,7 +171,10 @@ impl RotatingBloom {
         }
         // A key was seen at the earliest at the start of its bucket, b: its window ends in bucket b + 12.
         while self.filters.front().is_some_and(|filter| filter.bucket + buckets < self.bucket) {
-            self.filters.pop_front();
+            // Sub-filters come and go in many sizes. An allocator that keeps their pages may take up to half
+            // as much memory again as `bytes_max`.
+            let forgotten = self.filters.pop_front().into_iter().flat_map(|filter| filter.layers);
+            forgotten.for_each(|layer| layer.lines.give_back());
         }
     }
 
