@@ -6,6 +6,7 @@ use crate::engine::filters::plans::segments_of;
 use crate::error::Result;
 use crate::live::{LiveSegment, reaches_into};
 use crate::sidecar::Facts;
+use std::time::SystemTime;
 
 /// What a keyspace has on disk now.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -25,6 +26,9 @@ pub struct KeyspaceStats {
     pub expiring: u64,
     /// About how many of these have expired.
     pub expired: u64,
+    /// When about a quarter more of a segment's entries will have expired, or its first or last one; `None`
+    /// if nothing expires.
+    pub next_expiry: Option<SystemTime>,
     /// Total length of the segment files, in bytes.
     pub data_bytes: u64,
     /// Segments with a usable filter.
@@ -55,6 +59,8 @@ impl Keyspace {
             stats.range_tombstones += segment.meta.ranges;
             stats.expiring += segment.meta.expiries.count;
             stats.expired += segment.meta.expiries.expired_at(now);
+            stats.next_expiry =
+                stats.next_expiry.into_iter().chain(segment.meta.expiries.next_after(now)).min();
             stats.data_bytes += segment.meta.file_bytes;
             stats.filters += usize::from(facts.is_some());
             stats.filter_bytes += facts.map_or(0, Facts::filter_bytes);

@@ -1,6 +1,7 @@
 //! `sidebloom stats --keyspace`: what a keyspace has on disk.
 
 use crate::context::Failure;
+use crate::expiries::Expiries;
 use crate::human;
 use serde::Serialize;
 use sidebloom::KeyspaceStats;
@@ -14,9 +15,8 @@ pub struct Report {
     keys: u64,
     tombstones: u64,
     range_tombstones: u64,
-    /// Keys that expire, or have expired, and about how many of them have.
-    expiring: u64,
-    expired: u64,
+    #[serde(flatten)]
+    expiries: Expiries,
     data_bytes: u64,
     /// Segments with a usable filter.
     filters: usize,
@@ -36,8 +36,7 @@ impl Report {
             keys: stats.keys,
             tombstones: stats.tombstones,
             range_tombstones: stats.range_tombstones,
-            expiring: stats.expiring,
-            expired: stats.expired,
+            expiries: Expiries::new(stats.expiring, stats.expired, stats.next_expiry),
             data_bytes: stats.data_bytes,
             filters: stats.filters,
             filter_bytes: stats.filter_bytes,
@@ -51,14 +50,7 @@ impl Report {
     pub fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         let [segments, shared] = [self.segments, self.shared_segments].map(|n| human::count(n as u64));
         let [keys, filters] = [self.keys, self.filters as u64].map(human::count);
-        if self.expiring > 0 {
-            let share = human::percent(self.expired as f64, self.keys as f64);
-            writeln!(
-                out,
-                "keys that expire: {}; of all keys, about {share} have expired",
-                human::count(self.expiring)
-            )?;
-        }
+        self.expiries.print(self.keys, out)?;
         let [data, filter_bytes] = [self.data_bytes, self.filter_bytes].map(|n| human::bytes(n as f64));
         writeln!(out, "segments of its own: {segments}; shared with other keyspaces: {shared}")?;
         writeln!(out, "in its own: {keys} keys, {data}")?;

@@ -12,6 +12,7 @@ mod context;
 mod copy;
 mod delete;
 mod demo;
+mod expiries;
 mod filter;
 mod get;
 mod globals;

@@ -1,6 +1,7 @@
 //! `sidebloom stats`: the contents of the store, level by level.
 
 use crate::context::{Context, Failure, Outcome};
+use crate::expiries::Expiries;
 use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
 use crate::{human, keyspace_stats, progress};
 use comfy_table::{CellAlignment, Table, presets};
@@ -8,7 +9,6 @@ use serde::Serialize;
 use sidebloom::{LevelStats, MAX_KEY_BYTES, Stats};
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Print the contents and false-positive rates of each level
 ///
@@ -64,11 +64,8 @@ struct LevelRow {
     keys: u64,
     tombstones: u64,
     range_tombstones: u64,
-    /// Keys that expire, or have expired, and about how many of them have.
-    expiring: u64,
-    expired: u64,
-    /// When the next ones do, in seconds since 1970.
-    next_expiry: Option<f64>,
+    #[serde(flatten)]
+    expiries: Expiries,
     data_bytes: u64,
     filter_bytes: u64,
     /// Distinct prefixes in the filters.
@@ -188,7 +185,8 @@ impl Report {
         if self.probed > 0 {
             writeln!(out, "looked up {} absent keys", human::count(self.probed))?;
         }
-        Ok(writeln!(out, "keys are hashed with {}", self.key_hash)?)
+        writeln!(out, "keys are hashed with {}", self.key_hash)?;
+        self.total.expiries.print(self.total.keys, out)
     }
 }
 
@@ -209,7 +207,6 @@ impl SinceOpening {
 
 /// A store opened for reading writes nothing, so the write counters appear in the JSON form only.
 fn print_since_opening(stats: &Stats, out: &mut impl Write) -> Result<(), Failure> {
-    print_expiries(&total(&stats.levels), out)?;
     let [reads, hits] = [stats.block_reads, stats.block_cache_hits].map(human::count);
     let [open, mapped] = [stats.segments_open, stats.filters_mapped].map(human::count);
     let bytes = human::bytes(stats.bytes_read as f64);
@@ -224,19 +221,6 @@ fn print_since_opening(stats: &Stats, out: &mut impl Write) -> Result<(), Failur
         "shortages: {space} of disk space, {descriptors} of descriptors; writers stalled for {stalled}"
     )?;
     Ok(())
-}
-
-/// Says how many keys expire, unless none does.
-fn print_expiries(all: &LevelStats, out: &mut impl Write) -> Result<(), Failure> {
-    if all.expiring == 0 {
-        return Ok(());
-    }
-    let (expiring, share) = (human::count(all.expiring), human::percent(all.expired as f64, all.keys as f64));
-    let until = all.next_expiry.and_then(|at| at.duration_since(SystemTime::now()).ok());
-    let next = until.map_or(String::new(), |wait| {
-        format!("; the next do in about {}", human::nanos(wait.as_nanos() as f64))
-    });
-    Ok(writeln!(out, "keys that expire: {expiring}; of all keys, about {share} have expired{next}")?)
 }
 
 /// Sums over the levels. The expected rate is the mean over the keys, as within each level.
@@ -275,11 +259,7 @@ impl LevelRow {
             keys: stats.keys,
             tombstones: stats.tombstones,
             range_tombstones: stats.range_tombstones,
-            expiring: stats.expiring,
-            expired: stats.expired,
-            next_expiry: stats
-                .next_expiry
-                .and_then(|at| Some(at.duration_since(UNIX_EPOCH).ok()?.as_secs_f64())),
+            expiries: Expiries::new(stats.expiring, stats.expired, stats.next_expiry),
             data_bytes: stats.data_bytes,
             filter_bytes: stats.filter_bytes,
             filter_prefixes: stats.filter_prefixes,

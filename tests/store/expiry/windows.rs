@@ -1,7 +1,7 @@
 //! Keyspaces of what was written within a window of time.
 
 use super::{Timed, after, secs};
-use sidebloom::{Expiry, Keyspace, KeyspaceOptions};
+use sidebloom::{Expiry, Keyspace, KeyspaceOptions, WallClock};
 
 fn windowed(timed: &Timed, window: u64) -> Keyspace {
     timed.db.create_keyspace("recent", KeyspaceOptions::new().window(secs(window))).unwrap()
@@ -24,6 +24,7 @@ fn with_large_memtables() -> Timed {
 fn a_window_forgets_by_removing_whole_segments() {
     let timed = with_large_memtables();
     let recent = windowed(&timed, 120);
+    let begun = timed.clock.now();
     for round in 0..60u32 {
         fill(&recent, 100 * round..100 * (round + 1));
         timed.db.flush().unwrap();
@@ -33,6 +34,8 @@ fn a_window_forgets_by_removing_whole_segments() {
         assert_eq!(recent.iter().count().unwrap(), 100 * u64::from(round + 1).min(12));
         assert!(stats.segments <= 13, "{}", stats.segments);
         assert!(stats.keys <= 1300, "{}", stats.keys);
+        let oldest = round.saturating_sub(11);
+        assert_eq!(stats.next_expiry, Some(begun + secs(120) + oldest * secs(10)));
         timed.clock.advance(secs(10));
     }
     timed.db.compact().unwrap();

@@ -1,8 +1,8 @@
 //! Rows that expire, by the system's clock.
 
-use crate::sandbox::Sandbox;
+use crate::sandbox::{Sandbox, number};
 use std::thread::sleep;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// Longer than the rows of a test live.
 const LATER: Duration = Duration::from_millis(2100);
@@ -48,6 +48,26 @@ fn a_keyspace_may_be_a_window() {
     let refused = sandbox.run(&["keyspaces", "create", "a", "--window=999ms"]);
     assert!(refused.code == 2 && refused.err.contains("--window"), "{}", refused.err);
     assert_eq!(sandbox.run(&["keyspaces", "create", "a", "--window=1d", "--expire-after=1d"]).code, 2);
+}
+
+#[test]
+fn stats_say_when_the_next_rows_expire_in_the_store_and_in_a_keyspace() {
+    let sandbox = Sandbox::new();
+    sandbox.ok(&["keyspaces", "create", "carts"]);
+    // So many that the keyspace gets segments of its own.
+    let rows = (0..50_000).map(|n| format!("key{n}\tvalue {n} of a table\n")).collect::<String>();
+    sandbox.ok(&["load", "--keyspace", "carts", "--for", "2h", &sandbox.file("rows.tsv", rows)]);
+    let next = "keys that expire: 50,000; of all keys, about 0 % have expired; the next do in about 7";
+    let due = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() + 7200.0;
+    sandbox.ok(&["compact"]);
+    for keyspace in [&["--keyspace", "carts"][..], &[]] {
+        let shown = sandbox.ok(&[&["stats"], keyspace].concat());
+        assert!(shown.contains(next), "{shown}");
+        let json = sandbox.ok(&[&["stats", "--json"], keyspace].concat());
+        // In JSON, the levels come before their total.
+        let total = json.find("\"total\"").map_or(&json[..], |at| &json[at..]);
+        assert!((number(total, "next_expiry") - due).abs() < 300.0, "{json}");
+    }
 }
 
 #[test]
