@@ -75,7 +75,7 @@ pub fn parse_bytes(text: &str) -> Result<u64, String> {
         Some(b'G') => (&short[..short.len() - 1], 30),
         _ => (text, 0),
     };
-    let number: u64 = digits.parse().map_err(|_| "expected a number of bytes, such as 64M".to_owned())?;
+    let number = whole(digits).ok_or("expected a number of bytes, such as 64M")?;
     number.checked_mul(1 << shift).ok_or_else(|| "too many bytes".to_owned())
 }
 
@@ -99,15 +99,19 @@ pub fn parse_rate(text: &str) -> Result<f64, String> {
     }
 }
 
-/// A length of time as a number of seconds, or with a unit: `90m`, `24h`, `7d`.
+/// A length of time, with a unit: `90m`, `24h`, `7d`. A bare number would leave it to be guessed.
 pub fn parse_age(text: &str) -> Result<Duration, String> {
     let units = [('s', 1), ('m', 60), ('h', 60 * 60), ('d', 24 * 60 * 60)];
     let unit = units.iter().find_map(|(unit, seconds)| Some((text.strip_suffix(*unit)?, *seconds)));
-    let (digits, seconds) = unit.unwrap_or((text, 1));
-    let number: u64 = digits
-        .parse()
-        .map_err(|_| "expected a number and a unit (s, m, h or d), such as 90m, 24h or 7d".to_owned())?;
+    let (number, seconds) = unit
+        .and_then(|(digits, seconds)| Some((whole(digits)?, seconds)))
+        .ok_or("expected a number and a unit (s, m, h or d), such as 90m, 24h or 7d")?;
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(|| "too long".to_owned())
+}
+
+/// A whole number without a sign, which `parse` would take.
+fn whole(digits: &str) -> Option<u64> {
+    digits.parse().ok().filter(|_| !digits.starts_with('+'))
 }
 
 /// How long rows live, as [`parse_age`] reads it, at least a second.
@@ -143,9 +147,9 @@ mod tests {
     }
 
     #[test]
-    fn ages_are_read_with_and_without_units() {
+    fn ages_are_a_number_and_a_unit() {
         let seconds = |text| parse_age(text).map(|age| age.as_secs()).ok();
-        assert_eq!(["0", "90s", "2m", "24h", "7d"].map(seconds), [0, 90, 120, 86_400, 604_800].map(Some));
+        assert_eq!(["0s", "90s", "2m", "24h", "7d"].map(seconds), [0, 90, 120, 86_400, 604_800].map(Some));
         assert!(parse_lifetime("0d").is_err() && parse_lifetime("30d") == parse_age("30d"));
         for bad in [
             "",
@@ -155,6 +159,9 @@ mod tests {
             "P30D",
             "1h30m",
             "-1s",
+            "+5s",
+            "5",
+            "0",
             "1.5h",
             "7 d",
             "é",
@@ -171,7 +178,7 @@ mod tests {
             [parse_bytes("4096"), parse_bytes("64k"), parse_bytes("2G")],
             [Ok(4096), Ok(65536), Ok(2 << 30)]
         );
-        for bad in ["", "M", "1T", "-1", "99999999999G"] {
+        for bad in ["", "M", "1T", "-1", "+1", "+1K", "99999999999G"] {
             assert!(parse_bytes(bad).is_err(), "{bad}");
         }
     }

@@ -73,7 +73,7 @@ fn stats_say_when_the_next_rows_expire_in_the_store_and_in_a_keyspace() {
 #[test]
 fn times_that_are_none_are_refused_by_name() {
     let sandbox = Sandbox::new();
-    for time in ["0s", "-1s", "30 d", "30D", "1w", "P30D", "1.5h", "soon", "d"] {
+    for time in ["0s", "-1s", "30 d", "30D", "1w", "P30D", "1.5h", "soon", "d", "+5s", "5"] {
         let time = format!("--for={time}");
         for command in [&["put", &time, "a", "1"][..], &["seen", &time], &["load", &time, "rows"]] {
             let refused = sandbox.run(command);

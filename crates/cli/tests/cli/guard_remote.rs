@@ -32,7 +32,7 @@ fn a_published_guard_is_checked_by_its_url_and_another_copy_is_refused() {
     assert!(check("Zombie", &["--exact"]).err.contains("has no keys"));
 
     sandbox.ok(&["guard", "insert", &guard, "Freebird"]);
-    let second = sandbox.ok(&["guard", "publish", &guard, &url, "--collect", "0"]);
+    let second = sandbox.ok(&["guard", "publish", &guard, &url, "--collect", "0s"]);
     assert!(
         // With its manifest.
         second.starts_with("state 2: 1 filters uploaded") && second.contains("removed 2 old"),

@@ -81,8 +81,10 @@ fn windows_rates_and_timestamps_that_make_no_sense_are_refused() {
         let ran = case.run(&format!("dedup in --window={window}"));
         assert!(ran.code == 2 && ran.out.is_empty() && ran.err.contains("--window"), "{window}: {}", ran.err);
     }
-    case.refused("dedup in --window 0", "a window is at least one second long");
-    case.refused("dedup in --window=-1h", "expected a number and a unit");
+    case.refused("dedup in --window 0s", "a window is at least one second long");
+    for window in ["-1h", "+1h", "30", "0"] {
+        case.refused(&format!("dedup in --window={window}"), "expected a number and a unit (s, m, h or d)");
+    }
     case.refused("dedup in --window 30 d", "unexpected argument 'd'");
     case.refused("dedup in --rate 1%", "--window <TIME>");
     case.refused("dedup in --timestamps", "--window <TIME>");
