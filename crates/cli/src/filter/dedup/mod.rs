@@ -50,7 +50,8 @@ use windowed::Windowed;
 /// whole lines are printed, but only the rest is compared. The time is in RFC 3339
 /// (2026-11-29T18:30:00.5+01:00, with Z or an offset) or in seconds since 1970 (1796000000 or 1796000000.25),
 /// from 1970 to 9999, in milliseconds; further digits are ignored. A line that is out of order counts as seen
-/// at the latest time so far.
+/// at the latest time so far. So a single line from the far future makes the command forget all lines before
+/// it, and none after it until their times reach that line's. Leave out lines whose times cannot be right.
 #[derive(clap::Args)]
 pub struct Args {
     /// The lines

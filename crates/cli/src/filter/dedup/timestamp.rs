@@ -36,6 +36,8 @@ fn parse(word: &[u8]) -> Option<i64> {
             let (millis, rest) = fraction(rest)?;
             rest.is_empty().then_some((seconds * SECOND + millis) as i64)
         }
+        // `DateTime` would take U+2212 for the sign of an offset.
+        _ if !word.is_ascii() => None,
         // A leap second is the first second of the next minute.
         _ => DateTime::parse_from_rfc3339(std::str::from_utf8(word).ok()?)
             .ok()
@@ -119,6 +121,7 @@ mod tests {
             "12026-01-01T00:00:00Z",
             "2026-1-01T00:00:00Z",
             "+026-01-01T00:00:00Z",
+            "2026-01-01T00:00:00\u{2212}01:00",
         ]);
         for text in bad {
             let refused = split_timestamp(format!("{text} rest").as_bytes()).unwrap_err();

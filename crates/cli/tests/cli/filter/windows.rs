@@ -17,6 +17,10 @@ fn lines_are_printed_again_after_the_window() {
     // A line that comes late is remembered as long as one in time.
     let ran = case.run_with("dedup --window 100s --timestamps", "1000 a\n0 b\n1099 b\n1090 b\n");
     assert_eq!((ran.code, ran.out.as_str()), (0, "1000 a\n0 b\n"));
+    // After a line from the future, time stands still until it has come.
+    let text = "5 a\n6 b\n99999 x\n7 a\n50000 a\n99999 a\n100200 a\n";
+    let ran = case.run_with("dedup --window 100s --timestamps", text);
+    assert_eq!((ran.code, ran.out.as_str()), (0, "5 a\n6 b\n99999 x\n7 a\n100200 a\n"));
 }
 
 #[test]
@@ -101,6 +105,10 @@ fn windows_rates_and_timestamps_that_make_no_sense_are_refused() {
         ("1 a\n\n", "-: line 2: no blank or TAB after the timestamp"),
         ("1 a\n-5 b\n", "-: line 2: '-5' is no timestamp"),
         ("1 a\n2026-02-30T00:00:00Z b\n", "-: line 2: '2026-02-30T00:00:00Z' is no timestamp"),
+        (
+            "1 a\n2026-11-29T18:30:00\u{2212}01:00 b\n",
+            "-: line 2: '2026-11-29T18:30:00\\xe2\\x88\\x9201:00' is no",
+        ),
         ("1 a\n999999999999 b\n", "-: line 2: '999999999999' is outside the years 1970 to 9999"),
     ] {
         let ran = case.run_with("dedup --window 1h --timestamps", text);
