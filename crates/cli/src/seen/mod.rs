@@ -32,10 +32,11 @@ use std::time::Duration;
 /// it becomes one, with an empty value. Of equal lines, the first is new. Lines are printed as they came,
 /// in their order. In the middle of a pipe, a line is printed before the next one is waited for.
 ///
-/// Lines are remembered first and then printed, up to 4096 at a time. So no line is ever printed as new
-/// twice, even if the command is killed. What was remembered but not yet printed is lost to the reader: the
-/// next run takes these lines for seen. The same holds if the reader stops early, as `head` does. A power
-/// failure may also undo what was remembered last, unless --sync is given.
+/// Lines are remembered first and then printed, up to 4096 at a time. So as long as a line is remembered, it
+/// is never printed as new again, even if the command is killed: for ever, or as long as --for says. What was
+/// remembered but not yet printed is lost to the reader: the next run takes these lines for seen. The same
+/// holds if the reader stops early, as `head` does. A power failure may also undo what was remembered last,
+/// unless --sync is given.
 ///
 /// With --check, nothing is remembered: prints each line that is no key of the store, equal lines too. The
 /// store must exist, and another process may be writing it.
