@@ -115,7 +115,8 @@ impl Clock {
         Ok(EntryKind::put_until(until))
     }
 
-    /// Sets when the rows of a batch expire, now that it is written, and adds the time if the log is to have it.
+    /// Sets when the rows of a batch expire, now that it is written, and adds the time if the log is to have
+    /// it.
     ///
     /// # Errors
     /// [`Error::InvalidArgument`] if one would expire too late.

@@ -5,9 +5,9 @@
 //! a signal or an atomic, another thread may continue, and a seed decides which. `cargo harness schedules`
 //! builds the engine that way.
 //!
-//! `OnceLock` is no such point, and neither is what a memtable's list has beside its lock, and all atomics are sequentially consistent
-//! there. Counters that decide nothing stay atomics of the standard library, so they are no such points
-//! either.
+//! `OnceLock` is no such point, and neither is what a memtable's list has beside its lock, and all atomics
+//! are sequentially consistent there. Counters that decide nothing stay atomics of the standard library, so
+//! they are no such points either.
 
 #[cfg(sidebloom_schedules)]
 mod scheduled;

@@ -176,7 +176,7 @@ fn a_refresh_keeps_what_has_not_expired_and_what_came_meanwhile() {
 
 /// What removals took from the live guard is taken from the new generation, whose rows may differ.
 #[test]
-fn i1_a_removal_during_a_refresh_takes_the_row_or_the_expiring_key_that_it_took() {
+fn i1_a_refresh_takes_what_a_removal_took_from_the_live_guard() {
     let (dir, clock) = (tempfile::tempdir().unwrap(), Arc::new(TestClock::new()));
     let guard = build(dir.path(), &clock, &["row"]);
     for key in ["surplus", "unknown", "again"] {
@@ -231,7 +231,7 @@ impl WallClock for CountedClock {
 }
 
 #[test]
-fn a_moment_that_was_only_asked_for_does_not_make_later_reads_read_the_clock() {
+fn reads_do_not_read_the_clock_for_a_moment_that_was_only_asked_for() {
     let (dir, clock) = (tempfile::tempdir().unwrap(), Arc::new(CountedClock::default()));
     let guard = fine().clock(Arc::clone(&clock) as _).build(dir.path().join("guard"), ["row"]).unwrap();
     let reads_for_stats = || {

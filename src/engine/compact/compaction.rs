@@ -12,7 +12,7 @@ use std::sync::Arc;
 /// level needs only one cursor.
 pub(crate) const LEVEL0_GROUP_MAX: usize = 64;
 
-/// The most bytes of range tombstones in one merge within level 0: they all go to one segment, into one block.
+/// The most bytes of range tombstones in one merge within level 0: all go to one segment, into one block.
 pub(crate) const LEVEL0_RANGE_BYTES_MAX: u64 = 2 * RANGE_BYTES_MAX as u64;
 
 /// The most segments that move in one manifest edit. Each takes about 100 bytes of it.

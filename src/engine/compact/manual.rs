@@ -93,8 +93,8 @@ impl ManualCompaction {
         step
     }
 
-    /// Merges covered segments of level 0 into level 1: those up to the first time bucket between them. A merge
-    /// takes along what lies between its inputs.
+    /// Merges covered segments of level 0 into level 1: those up to the first time bucket between them that
+    /// stays. A merge takes along what lies between its inputs.
     fn out_of_level0(&self, live: &LiveSet, running: &[Reservation]) -> Option<Compaction> {
         let starts = |which: &dyn Fn(&LiveSegment) -> bool| {
             live.levels()[0].segments().iter().filter(|s| which(s)).map(|s| &s.meta.smallest).min()

@@ -6,8 +6,8 @@
 //!    have only newer rows, as level 0 has to be ordered.
 //! 2. Other rows, which live shorter or longer than the window, go with their neighbours.
 //! 3. Buckets that have ended are one with the first that has not. So a window has at most 14.
-//! 4. A keyspace with few bytes in the memtable is not cut: all of them are in the last bucket. Otherwise many
-//!    such keyspaces would get a dozen tiny segments each.
+//! 4. A keyspace with few bytes in the memtable is not cut: all of them are in the last bucket. Otherwise
+//!    many such keyspaces would get a dozen tiny segments each.
 
 use super::Storage;
 use super::output_segments::own_bytes_min;

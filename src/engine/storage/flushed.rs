@@ -61,8 +61,8 @@ pub(crate) fn build_level0(
     Ok(segments)
 }
 
-/// The segments of windowed keyspaces: one for each time bucket. Rows come in the order of keys, so only those
-/// of one keyspace are open files at the same time: about a dozen, whatever the number of keyspaces (I12).
+/// The segments of windowed keyspaces: one for each time bucket. Rows come in the order of keys, so only
+/// those of one keyspace are open files at the same time: at most 14, whatever the number of keyspaces (I12).
 struct WindowedOutputs<'a> {
     storage: &'a Storage,
     plans: Arc<FilterPlans>,

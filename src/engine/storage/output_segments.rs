@@ -9,8 +9,8 @@
 //! 3. Small keyspaces share segments. One that has more than a 64th of a segment gets segments of its own. If
 //!    that was not known before, it shares no more than that with the one before.
 //! 4. In level 0, where segments may overlap, they only end at the border of a large keyspace. So no keyspace
-//!    gets two of them. Windowed keyspaces count as large: no segment spans one, not even from an entry before
-//!    it to a range tombstone after it. A merge of that segment would take along what it spans.
+//!    gets two of them. Windowed keyspaces count as large: no segment spans one, not even from an entry
+//!    before it to a range tombstone after it. A merge of that segment would take along what it spans.
 
 use super::Storage;
 use super::segment_builder::{RANGE_BYTES_MAX, SegmentBuilder, UnpublishedSegments};

@@ -60,8 +60,8 @@ impl Answers {
 
 /// An open store, used by several threads.
 pub trait WindowStore: Sync {
-    /// Remembers each of these ids for its life, unless it is remembered already, and adds whether it was not.
-    /// The number is that of the thread.
+    /// Remembers each of these ids for its life, unless it is remembered already, and adds whether it was
+    /// not. The number is that of the thread.
     fn first_seen(&self, thread: usize, events: &[Event], answers: &mut Answers) -> Result<()>;
 
     /// The first ids expire from now on.

@@ -37,8 +37,8 @@ use std::time::Duration;
 /// `BF.ADD name item EX seconds` (or PX milliseconds, EXAT or PXAT a Unix time) adds an item that expires,
 /// unless it exists: from then on, it is absent again, and no command counts it. BF.ADD and CF.ADD without an
 /// expiry make such an item stay. BF.CARD and INFO do not count items that expire. From the first such item
-/// on, EXISTS also reads the disk, since filters know nothing of time. That ends when a refresh finds that all
-/// of them have expired.
+/// on, EXISTS also reads the disk, since filters know nothing of time. That ends when a refresh finds that
+/// all of them have expired.
 ///
 /// With --postgres the guard follows a table, and answers reflect the last change applied. It retries while
 /// the database is unreachable, and exits on any other error that stops the follower. It checks the triggers

@@ -17,7 +17,7 @@ impl WallClock for Clock {
 
 /// What is in quarantine keeps others that expire only as long as rows of it live.
 #[test]
-fn i15_expired_segments_wait_for_living_rows_in_quarantine_and_for_no_others() {
+fn i15_expired_segments_wait_for_living_rows_in_quarantine() {
     for (lives, segments_left) in [(60, 1), (600, 2)] {
         let (dir, clock) = (fast_dir(), Arc::new(Clock(AtomicU64::new(1_800_000_000))));
         let path = dir.path().join("store");
