@@ -54,10 +54,10 @@ fn a_keyspace_may_be_a_window() {
 fn stats_say_when_the_next_rows_expire_in_the_store_and_in_a_keyspace() {
     let sandbox = Sandbox::new();
     sandbox.ok(&["keyspaces", "create", "carts"]);
-    // So many that the keyspace gets segments of its own.
-    let rows = (0..50_000).map(|n| format!("key{n}\tvalue {n} of a table\n")).collect::<String>();
+    // Several times the size from which on a keyspace has segments of its own.
+    let rows = (0..150_000).map(|n| format!("key{n}\tvalue {n} of a table\n")).collect::<String>();
     sandbox.ok(&["load", "--keyspace", "carts", "--for", "2h", &sandbox.file("rows.tsv", rows)]);
-    let next = "keys that expire: 50,000; of all keys, about 0 % have expired; the next do in about 7";
+    let next = "keys that expire: 150,000; of all keys, about 0 % have expired; the next do in about 7";
     let due = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs_f64() + 7200.0;
     sandbox.ok(&["compact"]);
     for keyspace in [&["--keyspace", "carts"][..], &[]] {
