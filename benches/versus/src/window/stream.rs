@@ -61,7 +61,7 @@ impl Stream {
             return LIFE_MS;
         }
         let uniform = ((split_mix(position) >> 11) + 1) as f64 / (1u64 << 53) as f64;
-        let life = (-uniform.ln() * LIFE_MS as f64) as u64;
+        let life = ((-uniform.ln() * LIFE_MS as f64) as u64).max(1);
         let returns_after = match position % CYCLE {
             EARLY => LIFE_MS / 2,
             LATE => LIFE_MS / 2 * 3,
@@ -156,8 +156,9 @@ mod tests {
     }
 
     #[test]
-    fn mixed_lives_have_their_mean() {
-        let stream = Stream { window: 2000, total: 100_000, mixed: true };
+    fn mixed_lives_have_their_mean_and_none_is_empty() {
+        let stream = Stream { window: 2000, total: 1 << 22, mixed: true };
+        assert!((0..stream.total).all(|position| stream.life_ms(position) > 0));
         let mean = (0..stream.total).map(|position| stream.life_ms(position)).sum::<u64>() / stream.total;
         assert!(mean.abs_diff(LIFE_MS) < LIFE_MS / 50, "{mean}");
     }
