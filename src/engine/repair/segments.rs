@@ -6,7 +6,7 @@ use super::workspace::{Repair, ReplacedSegment};
 use crate::engine::storage::names::{next_free_id, unusual_number};
 use crate::error::{Error, Result};
 use crate::id::{FileId, FileKind};
-use crate::key::{EntryKind, Time};
+use crate::key::EntryKind;
 use crate::manifest::{LEVELS, ManifestState, Place, SegmentMeta, check_levels};
 use crate::ranges::{RangeTombstones, last_key, successor};
 use crate::segment::{
@@ -127,15 +127,12 @@ impl Repair<'_> {
             writer.append(key, seq, kind, value).map(drop)
         })?;
         let lost_ranges = salvaged.ranges.is_none() && known.is_none_or(|meta| meta.ranges > 0);
+        let facts = known.map(|meta| &meta.facts).or(salvaged.properties.as_ref().map(|own| &own.facts));
         if let Some(ranges) = salvaged.ranges.filter(|ranges| !ranges.is_empty()) {
-            let largest = known
-                .map(|meta| &meta.largest)
-                .or(salvaged.properties.as_ref().map(|own| &own.facts.largest));
-            self.rescue_ranges(&mut writer, new_id, store, ranges, largest)?;
+            self.rescue_ranges(&mut writer, new_id, store, ranges, facts.map(|facts| &facts.largest))?;
         }
-        if let Some(writer) = &mut writer {
-            let facts = known.map(|meta| &meta.facts).or(salvaged.properties.as_ref().map(|own| &own.facts));
-            writer.set_bucket(facts.map_or(Time::START, |facts| facts.bucket));
+        if let (Some(writer), Some(facts)) = (&mut writer, facts) {
+            writer.set_bucket(facts.bucket);
         }
         let summary = writer.map(SegmentWriter::finish).transpose()?;
         self.next_id = FileId(new_id.0.saturating_add(1));
