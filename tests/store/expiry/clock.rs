@@ -3,7 +3,17 @@
 use super::{Timed, after, options, secs};
 use crate::support::{copy_store, fast_dir};
 use sidebloom::KeyspaceOptions;
+use std::path::PathBuf;
 use std::sync::Arc;
+use tempfile::TempDir;
+
+/// A copy of the store, as a kill would leave it.
+fn killed(timed: &Timed) -> (TempDir, PathBuf) {
+    let dir = fast_dir();
+    let copy = dir.path().join("copy");
+    copy_store(&timed.dir.path().join("store"), &copy);
+    (dir, copy)
+}
 
 #[test]
 fn i15_a_clock_that_is_set_back_shows_no_expired_row_again() {
@@ -30,9 +40,7 @@ fn i15_the_log_has_the_time_for_a_store_whose_process_was_killed() {
     timed.clock.advance(secs(20));
     assert_eq!(timed.get("a"), None);
     timed.db.put_with("b", "1", after(10)).unwrap();
-    let dir = fast_dir();
-    let copy = dir.path().join("copy");
-    copy_store(&timed.dir.path().join("store"), &copy); // As after a kill.
+    let (_dir, copy) = killed(&timed);
     timed.clock.set_back(secs(3600));
     let db = options(&timed.clock).open(&copy).unwrap();
     assert!(db.get("a").unwrap().is_none());
@@ -50,9 +58,7 @@ fn i15_other_writes_tell_the_log_the_time_too() {
     timed.clock.advance(secs(20));
     assert_eq!(timed.get("a"), None);
     timed.db.put("b", "1").unwrap();
-    let dir = fast_dir();
-    let copy = dir.path().join("copy");
-    copy_store(&timed.dir.path().join("store"), &copy); // As after a kill.
+    let (_dir, copy) = killed(&timed);
     timed.clock.set_back(secs(3600));
     let db = options(&timed.clock).open(&copy).unwrap();
     assert!(db.get("a").unwrap().is_none() && db.get("b").unwrap().is_some());
