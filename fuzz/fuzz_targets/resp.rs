@@ -3,7 +3,7 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sidebloom_cli::resp::{Limits, Parser, ProtocolError};
+use sidebloom_server::resp::{Limits, Parser, ProtocolError};
 
 type Requests = Vec<Vec<Vec<u8>>>;
 

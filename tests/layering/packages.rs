@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{Files, resolved, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 15] = [
+const DEPENDENCIES: [(&str, &[&str]); 16] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-sqlite", &["sidebloom"]),
@@ -14,6 +14,7 @@ const DEPENDENCIES: [(&str, &[&str]); 15] = [
     ("sidebloom-rocksdb-plugin", &["sidebloom-filter"]),
     ("sidebloom-rocksdb", &["sidebloom", "sidebloom-rocksdb-plugin"]),
     ("sidebloom-rocksdb-shared", &["sidebloom-rocksdb-plugin"]),
+    ("sidebloom-server", &["sidebloom-filter", "sidebloom"]),
     ("sidebloom-slatedb", &["sidebloom-filter", "sidebloom"]),
     (
         "sidebloom-cli",
@@ -23,12 +24,16 @@ const DEPENDENCIES: [(&str, &[&str]); 15] = [
             "sidebloom-sqlite",
             "sidebloom-postgres",
             "sidebloom-remote",
+            "sidebloom-server",
             "sidebloom-slatedb",
         ],
     ),
     ("micro", &["sidebloom-filter", "sidebloom"]),
     ("versus", &["sidebloom-filter", "sidebloom", "sidebloom-rocksdb"]),
-    ("sidebloom-fuzz", &["sidebloom-filter", "sidebloom", "sidebloom-remote", "sidebloom-cli"]),
+    (
+        "sidebloom-fuzz",
+        &["sidebloom-filter", "sidebloom", "sidebloom-remote", "sidebloom-server", "sidebloom-cli"],
+    ),
     ("sidebloom-harness", &["sidebloom"]),
     ("seen-service", &["sidebloom"]),
 ];

@@ -35,11 +35,10 @@ mod put;
 mod rebuild_filters;
 mod remote;
 mod repair;
-pub mod resp;
 pub mod rows;
 mod scan;
 mod seen;
-mod server;
+mod serve;
 mod stats;
 mod system;
 mod url;
@@ -112,6 +111,7 @@ enum Command {
     Scan(scan::Args),
     Load(load::Args),
     Seen(seen::Args),
+    Serve(serve::Args),
     Keyspaces(keyspaces::Args),
     Stats(stats::Args),
     Verify(verify::Args),
@@ -140,6 +140,7 @@ impl Command {
             Command::Scan(args) => args.run(cx),
             Command::Load(args) => args.run(cx),
             Command::Seen(args) => args.run(cx),
+            Command::Serve(args) => args.run(cx),
             Command::Keyspaces(args) => args.run(cx),
             Command::Stats(args) => args.run(cx),
             Command::Verify(args) => args.run(cx),

@@ -3,8 +3,9 @@
 mod build;
 mod check;
 mod follow;
+pub mod following;
 mod insert;
-mod keys;
+pub mod keys;
 mod publish;
 #[cfg(feature = "postgres")]
 mod publishing;

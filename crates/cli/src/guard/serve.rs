@@ -1,19 +1,13 @@
 //! `sidebloom guard serve`: serves a guard to Redis clients.
 
+use super::following::{self, FollowArgs};
 use super::keys;
 use crate::context::{Context, Failure, Outcome};
-use crate::server::{self, Settings, follow};
-use clap::ValueEnum;
-use serde::Serialize;
-
-use sidebloom::Durability;
+use crate::serve::common::{ServeArgs, When};
 use sidebloom::guard::{Guard, GuardOptions};
+use sidebloom_server::server::{Served, ServedGuard};
 use std::ffi::OsStr;
-use std::io::Write;
-use std::net::{SocketAddr, ToSocketAddrs};
-use std::os::unix::ffi::OsStringExt;
-use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::path::PathBuf;
 
 /// Serve a guard to Redis clients, as a Bloom filter that grows and can delete
 ///
@@ -50,98 +44,38 @@ use std::time::Duration;
 pub struct Args {
     /// The guard's directory
     dir: PathBuf,
-    /// Address and port; port 0 picks a free one. Any address except loopback requires a password
-    #[arg(long, value_name = "ADDRESS", default_value = "127.0.0.1:6379")]
-    listen: String,
     /// The filter's name [default: the directory's name without its extension]
     #[arg(long)]
     name: Option<String>,
     /// Create an empty guard if there is none
     #[arg(long)]
     create: bool,
-    /// A file whose first line is the password that clients must give; or set SIDEBLOOM_GUARD_PASSWORD
-    #[arg(long, value_name = "FILE")]
-    password_file: Option<PathBuf>,
     /// When a change is acknowledged
     #[arg(long, value_name = "WHEN", default_value = "sync")]
     durability: When,
-    /// Maximum number of connected clients
-    #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
-    max_clients: u32,
-    /// Disconnect a client that is idle for this many seconds; 0 means never
-    #[arg(long, value_name = "SECONDS", default_value = "0")]
-    idle_timeout: u64,
-    /// Disconnect a client that reads no replies for this many seconds
-    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = clap::value_parser!(u64).range(1..))]
-    output_timeout: u64,
     #[command(flatten)]
-    follow: Followed,
-    /// Threads that serve clients [default: one per core]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
-    threads: Option<u16>,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum When {
-    /// When it is on disk
-    Sync,
-    /// When the operating system has it; a power failure may lose the latest changes
-    Os,
-}
-
-/// Which table.
-#[derive(clap::Args)]
-struct Followed {
-    /// Follow a table of this PostgreSQL server, as `guard follow` does. Clients then cannot change the guard
-    #[arg(long, value_name = "URL", requires = "table", requires = "column")]
-    postgres: Option<String>,
-    /// The table that has the keys, as TABLE or SCHEMA.TABLE
-    #[arg(long, value_name = "TABLE", requires = "postgres")]
-    table: Option<String>,
-    /// The column of the keys
-    #[arg(long, value_name = "COLUMN", requires = "postgres")]
-    column: Option<String>,
-}
-
-const PASSWORD_VARIABLE: &str = "SIDEBLOOM_GUARD_PASSWORD";
-
-#[derive(Serialize)]
-struct Listening {
-    listening: String,
-    name: String,
+    follow: FollowArgs,
+    #[command(flatten)]
+    serve: ServeArgs,
 }
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let password = self.password()?;
-        let address = self.address(password.is_some())?;
         // Everything that can fail comes before the guard is created.
-        let socket = server::bind(address).map_err(|e| {
-            Failure::message(format!("cannot listen on {address}: {e}; choose another with --listen"))
-        })?;
+        let ready = self.serve.ready(self.durability, None)?;
         let name = self.filter_name()?;
         let source = self.follow.connect()?;
         let guard = self.open(cx)?;
-        let follower = source.map(|source| follow::start(guard.clone(), source)).transpose()?;
-        let settings = Settings {
-            name: name.as_bytes().to_vec(),
-            password,
-            is_followed: keys::is_followed(&guard)?,
-            idle_timeout: (self.idle_timeout > 0).then(|| Duration::from_secs(self.idle_timeout)),
-            output_timeout: Duration::from_secs(self.output_timeout),
-            max_clients: self.max_clients as usize,
-            is_synced: self.durability == When::Sync,
-            threads: self.threads.map_or_else(cores, usize::from),
-        };
-        server::run(socket, guard, follower, settings, |address| announce(cx, address, name))?;
+        let follower = source.map(|source| following::start(guard.clone(), source)).transpose()?;
+        let is_followed = keys::is_followed(&guard)?;
+        let served = ServedGuard { name: name.clone().into_bytes(), guard, is_followed };
+        let (ended, _stop) = follower.map(|follower| (follower.ended, follower.stop)).unzip();
+        ready.serve(cx, Served { guards: vec![served], filters: None }, ended, Some(name))?;
         Ok(Outcome::Found)
     }
 
     fn open(&self, cx: &Context) -> Result<Guard, Failure> {
-        let options = GuardOptions::new().durability(match self.durability {
-            When::Sync => Durability::Sync,
-            When::Os => Durability::Os,
-        });
+        let options = GuardOptions::new().durability(self.durability.durability());
         let is_empty = || std::fs::read_dir(&self.dir).map_or(true, |mut entries| entries.next().is_none());
         cx.opening(|| {
             if self.create && is_empty() {
@@ -167,58 +101,4 @@ impl Args {
             ))
         })
     }
-
-    fn password(&self) -> Result<Option<Vec<u8>>, Failure> {
-        let (from, password) = match &self.password_file {
-            Some(file) => (file.display().to_string(), first_line(file)?),
-            None => match std::env::var_os(PASSWORD_VARIABLE) {
-                Some(value) => (PASSWORD_VARIABLE.to_owned(), value.into_vec()),
-                None => return Ok(None),
-            },
-        };
-        if password.is_empty() {
-            return Err(Failure::message(format!("{from}: the password is empty")));
-        }
-        Ok(Some(password))
-    }
-
-    fn address(&self, has_password: bool) -> Result<SocketAddr, Failure> {
-        let wrong = |why: String| Failure::message(format!("--listen {}: {why}", self.listen));
-        let found =
-            self.listen.to_socket_addrs().map_err(|e| wrong(format!("{e}; expected ADDRESS:PORT")))?;
-        let address = found.into_iter().next().ok_or_else(|| wrong("no such address".into()))?;
-        if !address.ip().is_loopback() && !has_password {
-            return Err(wrong(format!(
-                "{} is reachable from other machines: set a password with --password-file or {PASSWORD_VARIABLE}",
-                address.ip()
-            )));
-        }
-        Ok(address)
-    }
-}
-
-impl Followed {
-    /// Finds the table; `None` when none is named.
-    fn connect(&self) -> Result<Option<follow::PostgresSource>, Failure> {
-        match (&self.postgres, &self.table, &self.column) {
-            (Some(url), Some(table), Some(column)) => follow::connect(url, table, column).map(Some),
-            _ => Ok(None),
-        }
-    }
-}
-
-fn announce(cx: &Context, address: SocketAddr, name: String) -> Result<(), Failure> {
-    let report = Listening { listening: address.to_string(), name };
-    cx.report(&report, |out| Ok(writeln!(out, "listening on {address}")?))?;
-    cx.flush()
-}
-
-fn cores() -> usize {
-    std::thread::available_parallelism().map_or(1, usize::from)
-}
-
-fn first_line(file: &Path) -> Result<Vec<u8>, Failure> {
-    let content = std::fs::read(file).map_err(|e| Failure::file("read", file, e))?;
-    let line = content.split(|byte| *byte == b'\n').next().unwrap_or_default();
-    Ok(line.strip_suffix(b"\r").unwrap_or(line).to_vec())
 }

@@ -1,0 +1,119 @@
+//! The connected clients: what others may know of them, and how one is disconnected from outside.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+use tokio::sync::Notify;
+
+/// A connected client.
+pub struct Client {
+    /// Numbered from 1.
+    pub id: u64,
+    /// `None` over a Unix socket.
+    pub address: Option<SocketAddr>,
+    pub since: Instant,
+    /// Memory of its requests and replies, in bytes.
+    pub held: AtomicUsize,
+    pub database: AtomicU8,
+    pub is_resp3: AtomicBool,
+    /// Milliseconds from `since` to its last request.
+    last_request: AtomicU64,
+    text: Mutex<ClientText>,
+    is_killed: AtomicBool,
+    killed: Notify,
+}
+
+/// What a client says of itself.
+#[derive(Default, Clone)]
+pub struct ClientText {
+    pub name: Vec<u8>,
+    pub library: Vec<u8>,
+    pub library_version: Vec<u8>,
+    /// Who it has authenticated as; empty before.
+    pub user: String,
+}
+
+impl Client {
+    /// Disconnects it soon.
+    pub fn kill(&self) {
+        self.is_killed.store(true, Relaxed);
+        self.killed.notify_one();
+    }
+
+    /// Waits until it is to be disconnected.
+    pub async fn killed(&self) {
+        while !self.is_killed.load(Relaxed) {
+            self.killed.notified().await;
+        }
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.is_killed.load(Relaxed)
+    }
+
+    /// Its address; empty over a Unix socket.
+    pub fn address_text(&self) -> String {
+        self.address.map_or_else(String::new, |address| address.to_string())
+    }
+
+    /// Notes that a request has arrived.
+    pub fn note_request(&self) {
+        self.last_request.store(self.since.elapsed().as_millis() as u64, Relaxed);
+    }
+
+    /// How long no request has arrived.
+    pub fn idle(&self) -> Duration {
+        self.since.elapsed().saturating_sub(Duration::from_millis(self.last_request.load(Relaxed)))
+    }
+
+    pub fn text(&self) -> MutexGuard<'_, ClientText> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// All of them.
+#[derive(Default)]
+pub struct Clients {
+    by_id: Mutex<BTreeMap<u64, Arc<Client>>>,
+}
+
+impl Clients {
+    pub fn enter(&self, id: u64, address: Option<SocketAddr>) -> Arc<Client> {
+        let client = Arc::new(Client {
+            id,
+            address,
+            since: Instant::now(),
+            held: AtomicUsize::new(0),
+            database: AtomicU8::new(0),
+            is_resp3: AtomicBool::new(false),
+            last_request: AtomicU64::new(0),
+            text: Mutex::default(),
+            is_killed: AtomicBool::new(false),
+            killed: Notify::new(),
+        });
+        self.map().insert(id, Arc::clone(&client));
+        client
+    }
+
+    pub fn leave(&self, id: u64) {
+        self.map().remove(&id);
+    }
+
+    /// All of them, the first to connect first.
+    pub fn all(&self) -> Vec<Arc<Client>> {
+        self.map().values().cloned().collect()
+    }
+
+    /// The one whose requests and replies take the most memory.
+    pub fn largest(&self) -> Option<Arc<Client>> {
+        let map = self.map();
+        let living = map.values().filter(|client| !client.is_killed());
+        living.max_by_key(|client| client.held.load(Relaxed)).cloned()
+    }
+
+    fn map(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
+        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}

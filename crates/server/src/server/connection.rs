@@ -1,0 +1,264 @@
+//! One connection: reads, executes, replies, one request after another.
+//!
+//! A client cannot delay others: the server reads nothing from it while its replies wait to be sent or its
+//! changes to be written, the memory of its requests and replies is counted, and an unfinished request has to
+//! be complete in time. An idle connection holds no buffer, so ten thousand of them cost little.
+
+use super::command::{Action, TransactionStep};
+use super::executor::Executor;
+use super::memory::Lease;
+use super::multi::{self, Multi};
+use super::request::Request;
+use super::state::{Server, Session};
+use super::stream::Stream;
+use super::transaction::Transaction;
+use super::wire::{End, Wire};
+use crate::resp::{Limits, Parser};
+use bytes::{Buf, BytesMut};
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+use tokio::sync::watch;
+use tokio::task::yield_now;
+use tokio::time::{Instant, sleep};
+
+/// Replies beyond this size are sent before the next command is executed.
+const REPLY_BYTES: usize = 64 << 10;
+/// Replies of a transaction that keeps others from changing anything: more are dropped.
+const KEPT_REPLY_BYTES: usize = 16 << 20;
+/// Time for a client to authenticate.
+const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
+/// A client with so many wrong passwords is disconnected.
+const REFUSED_LOGINS_MAX: u32 = 10;
+/// The least time between the replies to two wrong passwords, of all clients together.
+const REFUSAL_DELAY: Duration = Duration::from_millis(10);
+/// How long a wrong password waits for its reply: doubled with each one.
+const FIRST_REFUSAL_DELAY: Duration = Duration::from_millis(25);
+/// Requests shorter than this are not measured: it is what a read takes.
+const UNMEASURED_BYTES: usize = 4 << 10;
+
+struct Connection<'s> {
+    wire: Wire,
+    server: &'s Server,
+    since: Instant,
+    /// When the first byte of an unfinished request arrived.
+    unfinished_since: Option<Instant>,
+    parser: Parser,
+    input: BytesMut,
+    lease: Lease<'s>,
+    multi: Multi,
+    executor: Executor<'s>,
+}
+
+/// Serves one client until it disconnects, is disconnected, or `stop` becomes true.
+pub async fn serve(stream: Stream, server: Arc<Server>, id: u64, mut stop: watch::Receiver<bool>) {
+    let client = server.clients.enter(id, stream.address());
+    let session = Session::new(Arc::clone(&client), server.settings.users.unauthenticated());
+    let mut connection = Connection {
+        wire: Wire::new(stream, Arc::clone(&client), server.settings.output_timeout),
+        server: &server,
+        since: Instant::now(),
+        unfinished_since: None,
+        parser: Parser::default(),
+        input: BytesMut::new(),
+        lease: Lease::new(&server.memory, &server.clients, Arc::clone(&client)),
+        multi: Multi::default(),
+        executor: Executor::new(&server, session),
+    };
+    let mut stopped = pin!(async move {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => "the server is stopping",
+            () = client.killed() => "the client was disconnected by another",
+        }
+    });
+    let end = loop {
+        if let Err(end) = connection.turn(stopped.as_mut()).await {
+            break end;
+        }
+    };
+    drop(connection);
+    server.clients.leave(id);
+    tracing::debug!(client = id, "{end}");
+}
+
+impl Connection<'_> {
+    /// Reads the bytes that arrived and executes their requests.
+    async fn turn(&mut self, stopped: Pin<&mut impl Future<Output = End>>) -> Result<(), End> {
+        let is_busy = self.receive(stopped).await?;
+        loop {
+            let limits =
+                if self.executor.session.user.is_some() { Limits::FULL } else { Limits::UNAUTHENTICATED };
+            match self.parser.next(&mut self.input, limits) {
+                Ok(true) => self.execute().await?,
+                Ok(false) => break,
+                Err(error) => {
+                    self.executor.execute_pending(&self.input).await;
+                    return self.disconnect(&format!("ERR Protocol error: {}", error.0)).await;
+                }
+            }
+            if self.executor.session.is_over {
+                self.flush().await?;
+                return Err("the client quit");
+            }
+        }
+        self.executor.execute_pending(&self.input).await;
+        self.flush().await?;
+        self.input.advance(self.parser.take_consumed());
+        if self.input.is_empty() {
+            self.input = BytesMut::new();
+            self.unfinished_since = None;
+        } else if self.unfinished_since.is_none() {
+            self.unfinished_since = Some(Instant::now());
+        }
+        self.measure().await?;
+        if is_busy {
+            yield_now().await; // More input is waiting: let other connections run first.
+        }
+        Ok(())
+    }
+
+    /// Waits for bytes. Returns whether more may be waiting.
+    async fn receive(&mut self, stopped: Pin<&mut impl Future<Output = End>>) -> Result<bool, End> {
+        let settings = &self.server.settings;
+        let idle =
+            settings.idle_timeout.map(|idle| (Instant::now() + idle, "the client was idle for too long"));
+        let login = self
+            .executor
+            .session
+            .user
+            .is_none()
+            .then(|| (self.since + LOGIN_TIMEOUT, "the client did not authenticate in time"));
+        let unfinished = self
+            .unfinished_since
+            .map(|since| (since + settings.request_timeout, "a request was not complete in time"));
+        let deadline = [idle, login, unfinished].into_iter().flatten().min();
+        let is_busy = self.wire.receive(&mut self.input, deadline, stopped).await?;
+        self.executor.session.client.note_request();
+        self.measure().await?;
+        Ok(is_busy)
+    }
+
+    /// Counts the memory of the request, of queued commands and of replies. Short requests of clients that
+    /// are known count nothing.
+    async fn measure(&mut self) -> Result<(), End> {
+        let held = self.input.capacity() + self.parser.bytes() + self.multi.held() + self.executor.bytes();
+        let counted = if held < UNMEASURED_BYTES { 0 } else { held };
+        if counted == self.lease.held() || self.lease.hold(counted).await {
+            return Ok(());
+        }
+        self.server.counters.disconnected.fetch_add(1, Relaxed);
+        self.disconnect(&format!(
+            "ERR requests and replies of all clients need more than {} bytes, try again later",
+            self.server.memory.max()
+        ))
+        .await
+    }
+
+    /// Executes the request that the parser found, or adds it to the batch or to the transaction.
+    async fn execute(&mut self) -> Result<(), End> {
+        let args = self.parser.lend();
+        let request = Request { input: &self.input, args: &args };
+        let mut begun = None;
+        match self.executor.check_form(request) {
+            Ok(command) => match command.run {
+                Action::Transaction(step) => {
+                    self.executor.execute_pending(&self.input).await;
+                    let Executor { session, replies, .. } = &mut self.executor;
+                    begun = self.multi.step(step, session, replies);
+                    debug_assert!(begun.is_none() || step == TransactionStep::Exec);
+                }
+                _ if self.multi.is_open() && !command.passes_transaction() => {
+                    self.multi.queue(command, request, &mut self.lease, &mut self.executor.replies).await;
+                }
+                _ if self.multi.is_open() && command.name == "WATCH" => {
+                    self.multi.spoil();
+                    self.executor.refuse("ERR WATCH inside MULTI is not allowed", &self.input).await;
+                }
+                _ => {
+                    // RESET and QUIT end a transaction. No other command gets here inside one.
+                    self.multi.end();
+                    self.executor.run(command, request).await;
+                }
+            },
+            Err(refusal) => {
+                self.multi.spoil();
+                self.executor.refuse(&refusal, &self.input).await;
+            }
+        }
+        self.parser.give_back(args);
+        if let Some(transaction) = begun {
+            self.execute_transaction(transaction).await?;
+        }
+        if self.executor.session.has_to_wait {
+            self.wait_after_refusal().await?;
+        }
+        if self.executor.replies.bytes.len() > REPLY_BYTES { self.flush().await } else { Ok(()) }
+    }
+
+    async fn execute_transaction(&mut self, open: Transaction) -> Result<(), End> {
+        let watched = std::mem::take(&mut self.executor.session.watched);
+        let is_exclusive = open.changes();
+        let gate = if is_exclusive { Some(self.server.gate.write().await) } else { None };
+        if !multi::is_unchanged(self.server, &watched) {
+            self.executor.replies.null_array();
+            return Ok(());
+        }
+        self.executor.is_exclusive = is_exclusive;
+        self.executor.replies.array(open.commands.len());
+        let (mut next, mut is_cut) = (0, false);
+        while next < open.commands.len() {
+            let reply_bytes = if is_exclusive { KEPT_REPLY_BYTES } else { REPLY_BYTES };
+            next = multi::execute(&mut self.executor, &open, next, reply_bytes).await;
+            if is_exclusive {
+                is_cut |= self.executor.replies.bytes.len() > KEPT_REPLY_BYTES;
+                if is_cut {
+                    self.executor.replies.bytes.clear();
+                }
+            } else {
+                self.flush().await?;
+            }
+        }
+        self.executor.is_exclusive = false;
+        drop(gate);
+        if is_cut {
+            self.server.counters.disconnected.fetch_add(1, Relaxed);
+            tracing::warn!(
+                client = self.executor.session.client.id,
+                "disconnected: the replies of a transaction took more than {KEPT_REPLY_BYTES} bytes"
+            );
+            return Err("the replies of a transaction were too large");
+        }
+        Ok(())
+    }
+
+    /// Makes guessing passwords slow, for one client and for all together.
+    async fn wait_after_refusal(&mut self) -> Result<(), End> {
+        self.executor.session.has_to_wait = false;
+        let refused = self.executor.session.refused_logins;
+        sleep(FIRST_REFUSAL_DELAY * 2u32.saturating_pow(refused.saturating_sub(1).min(5))).await;
+        {
+            let _turn = self.server.refusals.lock().await;
+            sleep(REFUSAL_DELAY).await;
+        }
+        self.flush().await?;
+        if refused >= REFUSED_LOGINS_MAX { Err("too many wrong passwords") } else { Ok(()) }
+    }
+
+    async fn flush(&mut self) -> Result<(), End> {
+        let sent = self.wire.send(&mut self.executor.replies).await;
+        if sent.is_err() {
+            self.server.counters.disconnected.fetch_add(1, Relaxed);
+        }
+        sent
+    }
+
+    /// Sends an error and closes the connection.
+    async fn disconnect<T>(&mut self, why: &str) -> Result<T, End> {
+        self.executor.replies.error(why);
+        self.flush().await?;
+        self.wire.close().await;
+        Err("the client was disconnected")
+    }
+}

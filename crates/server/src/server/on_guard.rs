@@ -1,0 +1,96 @@
+//! Questions to a guard, and changes of it.
+
+use super::catalog::NamedGuard;
+use super::command::ItemOp;
+use super::pending::{ITEMS_AT_ONCE, Run};
+use super::request::slice;
+use crate::resp::Replies;
+use bytes::BytesMut;
+use sidebloom::filter::Verdict;
+use sidebloom::guard::{Changes, Guard};
+use tokio::task::yield_now;
+
+/// Answers questions, all of the same kind.
+pub async fn ask(guard: &Guard, run: &Run<'_>, input: &BytesMut, replies: &mut Replies) {
+    let is_count = run.commands.first().is_some_and(|command| command.what == ItemOp::Count);
+    // Filters may still have what has expired.
+    if is_count || guard.may_expire() {
+        return match counts(guard, run, input).await {
+            Ok(counts) if is_count => run.reply(replies, counts, Replies::int),
+            Ok(counts) => run.reply(replies, counts.iter().map(|count| *count > 0), Replies::boolean),
+            Err(error) => run.refuse(replies, &format!("ERR {error}")),
+        };
+    }
+    let is_maybe = |verdict: Verdict| verdict == Verdict::Maybe;
+    if run.items.len() == 1 {
+        let verdicts = run.items(input).map(|item| is_maybe(guard.may_contain(item)));
+        return run.reply(replies, verdicts, Replies::boolean);
+    }
+    let verdicts = verdicts(guard, run, input).await;
+    run.reply(replies, verdicts.into_iter().map(is_maybe), Replies::boolean);
+}
+
+async fn verdicts(guard: &Guard, run: &Run<'_>, input: &BytesMut) -> Vec<Verdict> {
+    let all: Vec<&[u8]> = run.items(input).collect();
+    let mut verdicts = Vec::with_capacity(all.len());
+    for items in all.chunks(ITEMS_AT_ONCE) {
+        if !verdicts.is_empty() {
+            yield_now().await;
+        }
+        verdicts.extend(guard.may_contain_many(items));
+    }
+    verdicts
+}
+
+/// Counts the items that may be present, in another thread, since that may read the disk.
+async fn counts(guard: &Guard, run: &Run<'_>, input: &BytesMut) -> Result<Vec<u64>, String> {
+    // While the guard may lack rows, no item is reported as absent.
+    let least = u64::from(guard.is_suspended());
+    let verdicts = verdicts(guard, run, input).await;
+    let maybe = |(item, verdict): (&[u8], &Verdict)| (*verdict == Verdict::Maybe).then(|| item.to_vec());
+    let items: Vec<Vec<u8>> = run.items(input).zip(&verdicts).filter_map(maybe).collect();
+    let mut counts = Vec::new();
+    if !items.is_empty() {
+        let guard = guard.clone();
+        let canonical = guard.canonical();
+        // What the canonical form does not allow may be there.
+        let count =
+            move |item: &Vec<u8>| if canonical.apply(item).is_err() { Ok(1) } else { guard.count(item) };
+        let count_all = move || items.iter().map(count).collect::<sidebloom::Result<_>>();
+        counts = tokio::task::spawn_blocking(count_all)
+            .await
+            .map_err(|_| "the server is stopping".to_owned())?
+            .map_err(|e| e.to_string())?;
+    }
+    let mut counts = counts.into_iter();
+    let answer = |verdict: &Verdict| match verdict {
+        Verdict::Maybe => counts.next().unwrap_or(0).max(least),
+        Verdict::Absent => 0,
+    };
+    Ok(verdicts.iter().map(answer).collect())
+}
+
+/// Applies changes as one write.
+pub async fn change(guard: &NamedGuard, run: &Run<'_>, input: &BytesMut, replies: &mut Replies) {
+    // Refused before, when the command was checked.
+    let Some(writer) = &guard.writer else { return run.refuse(replies, "ERR the guard is read-only") };
+    let mut changes = Changes::new();
+    let whats: Vec<ItemOp> =
+        run.each().flat_map(|(command, items)| items.iter().map(|_| command.what)).collect();
+    for (n, (what, item)) in whats.into_iter().zip(run.items).enumerate() {
+        if n % ITEMS_AT_ONCE == ITEMS_AT_ONCE - 1 {
+            yield_now().await;
+        }
+        let item = slice(input, item);
+        match what {
+            ItemOp::Insert => changes.insert(item),
+            ItemOp::InsertExpiring(expiry) => changes.insert_new_with(item, expiry),
+            ItemOp::Remove => changes.remove(item),
+            ItemOp::InsertNew | ItemOp::Ask | ItemOp::Count => changes.insert_new(item),
+        };
+    }
+    match writer.write(changes).await {
+        Ok(done) => run.reply(replies, done, Replies::boolean),
+        Err(error) => run.refuse(replies, &format!("MISCONF Errors writing to the guard: {error}")),
+    }
+}

@@ -1,0 +1,123 @@
+//! What connections share, and each connection's state.
+
+use super::catalog::Catalog;
+use super::checkpoints::Checkpoints;
+use super::clients::{Client, Clients};
+use super::memory::Memory;
+use super::settings::Settings;
+use super::slow_log::SlowLog;
+use super::users::User;
+use crate::filters::{Bloom, Cuckoo, Mark};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Instant;
+
+/// What clients are served from, the settings, and the counters.
+pub struct Server {
+    pub catalog: Catalog,
+    pub settings: Settings,
+    /// The port that it listens on.
+    pub port: u16,
+    pub started: Instant,
+    pub clients: Clients,
+    pub memory: Memory,
+    pub counters: Counters,
+    pub slow_log: SlowLog,
+    pub checkpoints: Arc<Checkpoints>,
+    /// Held by a transaction while it changes something, and shared by all other changes.
+    pub gate: tokio::sync::RwLock<()>,
+    /// Held while a client waits that gave a wrong password, so that all guess one after another.
+    pub refusals: tokio::sync::Mutex<()>,
+    defaults: RwLock<Defaults>,
+}
+
+/// What filters are created with that a command creates by adding to them.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Defaults {
+    pub bloom: Bloom,
+    pub cuckoo: Cuckoo,
+}
+
+/// Totals since the start, and current values.
+#[derive(Default)]
+pub struct Counters {
+    /// Currently connected.
+    pub clients: AtomicUsize,
+    pub connections: AtomicU64,
+    pub rejected: AtomicU64,
+    pub commands: AtomicU64,
+    /// Wrong passwords.
+    pub refused_logins: AtomicU64,
+    /// Clients that were disconnected because of memory, or because they were too slow.
+    pub disconnected: AtomicU64,
+}
+
+impl Server {
+    pub fn new(catalog: Catalog, settings: Settings, port: u16) -> Self {
+        Server {
+            catalog,
+            port,
+            started: Instant::now(),
+            clients: Clients::default(),
+            memory: Memory::new(settings.clients_bytes),
+            counters: Counters::default(),
+            slow_log: SlowLog::default(),
+            checkpoints: Arc::new(Checkpoints::new(settings.checkpoints.clone())),
+            gate: tokio::sync::RwLock::default(),
+            refusals: tokio::sync::Mutex::default(),
+            defaults: RwLock::default(),
+            settings,
+        }
+    }
+
+    pub fn defaults(&self) -> Defaults {
+        *self.defaults.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub fn set_defaults(&self, defaults: Defaults) {
+        *self.defaults.write().unwrap_or_else(PoisonError::into_inner) = defaults;
+    }
+}
+
+/// One client's state.
+pub struct Session {
+    pub client: Arc<Client>,
+    /// Who it is; `None` before it has authenticated.
+    pub user: Option<Arc<User>>,
+    /// The connection closes after this reply.
+    pub is_over: bool,
+    /// Wrong passwords since the last right one.
+    pub refused_logins: u32,
+    /// The reply is held back for a while: the password was wrong.
+    pub has_to_wait: bool,
+    /// The number of the selected database.
+    pub database: u8,
+    /// What the next transaction depends on.
+    pub watched: Vec<Watched>,
+}
+
+/// A name, and what was there when it was watched.
+pub struct Watched {
+    pub database: u8,
+    pub name: Vec<u8>,
+    pub mark: Option<Mark>,
+}
+
+impl Session {
+    pub fn new(client: Arc<Client>, user: Option<Arc<User>>) -> Self {
+        Session {
+            client,
+            user,
+            is_over: false,
+            refused_logins: 0,
+            has_to_wait: false,
+            database: 0,
+            watched: Vec::new(),
+        }
+    }
+
+    pub fn select(&mut self, database: u8) {
+        self.database = database;
+        self.client.database.store(database, Relaxed);
+    }
+}

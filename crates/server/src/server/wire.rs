@@ -1,0 +1,94 @@
+//! What a connection reads and writes, with its time limits.
+
+use super::clients::Client;
+use super::settings::OUTPUT_BYTES_PER_SECOND;
+use super::stream::Stream;
+use crate::resp::Replies;
+use bytes::BytesMut;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::time::Duration;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::time::{Instant, sleep_until, timeout};
+
+/// Time for a disconnected client to read the reason.
+const LINGER: Duration = Duration::from_secs(1);
+/// A buffer for replies larger than this is freed once they are sent, in bytes.
+const REPLY_BYTES_KEPT: usize = 1 << 10;
+
+/// Why a connection ends, for the log.
+pub type End = &'static str;
+
+pub struct Wire {
+    stream: Stream,
+    client: Arc<Client>,
+    /// A client that reads none of its replies for this long is disconnected.
+    output_timeout: Duration,
+}
+
+impl Wire {
+    pub fn new(stream: Stream, client: Arc<Client>, output_timeout: Duration) -> Self {
+        Wire { stream, client, output_timeout }
+    }
+
+    /// Waits for bytes. Returns whether more may be waiting.
+    pub async fn receive(
+        &mut self,
+        input: &mut BytesMut,
+        deadline: Option<(Instant, End)>,
+        stopped: Pin<&mut impl Future<Output = End>>,
+    ) -> Result<bool, End> {
+        let len = tokio::select! {
+            biased; // A client that never pauses must not keep the server from stopping.
+            end = stopped => return Err(end),
+            read = self.stream.receive(input) => read.map_err(|_| "the connection broke")?,
+            end = until(deadline) => return Err(end),
+        };
+        if len == 0 { Err("the client disconnected") } else { Ok(self.stream.may_have_more(len)) }
+    }
+
+    /// Sends the replies. A client that does not read them, or too slowly, is disconnected.
+    pub async fn send(&mut self, replies: &mut Replies) -> Result<(), End> {
+        if replies.bytes.is_empty() {
+            return Ok(());
+        }
+        let slowest = Duration::from_secs(replies.bytes.len() as u64 / OUTPUT_BYTES_PER_SECOND);
+        let deadline = Instant::now() + self.output_timeout + slowest;
+        let Wire { stream, client, .. } = self;
+        let write = async {
+            stream.write_all(&replies.bytes).await?;
+            stream.flush().await
+        };
+        tokio::select! {
+            biased; // Mostly, all is written at once.
+            written = write => written.map_err(|_| "the connection broke")?,
+            () = client.killed() => return Err("the client was disconnected by another"),
+            end = until(Some((deadline, "the client does not read its replies, or too slowly"))) => return Err(end),
+        }
+        replies.bytes.clear();
+        replies.bytes.shrink_to(REPLY_BYTES_KEPT);
+        Ok(())
+    }
+
+    /// Closes the connection. Reads and discards input for a moment: closing with unread input would make the
+    /// client's system drop the last reply.
+    pub async fn close(&mut self) {
+        let drain = async {
+            let _ = self.stream.shutdown().await;
+            let mut dropped = [0; 4096];
+            while self.stream.read(&mut dropped).await.is_ok_and(|len| len > 0) {}
+        };
+        let _ = timeout(LINGER, drain).await;
+    }
+}
+
+async fn until(deadline: Option<(Instant, End)>) -> End {
+    match deadline {
+        Some((deadline, end)) => {
+            sleep_until(deadline).await;
+            end
+        }
+        None => std::future::pending().await,
+    }
+}
