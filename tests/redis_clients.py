@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`sidebloom guard serve` asked by the clients that people use: redis-py and redis-cli.
+"""`sidebloom guard serve` and `sidebloom serve` asked by the clients that people use: redis-py and redis-cli.
 
 usage: python3 tests/redis_clients.py SIDEBLOOM
 
@@ -7,6 +7,7 @@ Needs the redis package (pip install redis) and redis-cli (Debian's redis-tools)
 """
 
 import os
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -33,9 +34,12 @@ def refused(what, call, wanted):
 
 
 class Server:
-    def __init__(self, binary, directory, *options, **environment):
-        guard = os.path.join(directory, "songs.guard")
-        command = [binary, "guard", "serve", guard, "--create", "--listen", "127.0.0.1:0", *options]
+    def __init__(self, binary, directory, *options, filters=False, **environment):
+        if filters:
+            what = ["serve", os.path.join(directory, "filters")]
+        else:
+            what = ["guard", "serve", os.path.join(directory, "songs.guard"), "--create"]
+        command = [binary, *what, "--listen", "127.0.0.1:0", *options]
         self.process = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env={**os.environ, **environment})
         line = self.process.stdout.readline().strip()
         if not line.startswith("listening on 127.0.0.1:"):
@@ -182,6 +186,108 @@ def password(binary):
             check("redis-cli: password", server.cli("PING", environment={"REDISCLI_AUTH": PASSWORD}), "PONG")
 
 
+def filters(server, protocol):
+    """Named filters: what redis-py's bf() and cf() do, names, expiry, and transactions with WATCH."""
+    name = f"redis-py, RESP{protocol}"
+    client = redis.Redis(port=server.port, protocol=protocol, decode_responses=True)
+    bf, cf = client.bf(), client.cf()
+    client.flushall()
+    check(f"{name}: bf.create", bf.create("b", 0.01, 1000), True)
+    refused(f"{name}: bf.create again", lambda: bf.create("b", 0.01, 1000), "item exists")
+    check(f"{name}: bf.add creates", int(bf.add("other", "a")), 1)
+    check(f"{name}: bf.insert", [int(n) for n in bf.insert("b", ["a", "b"], capacity=10)], [1, 1])
+    refused(f"{name}: bf.insert, nocreate", lambda: bf.insert("new", ["a"], noCreate=True), "not found")
+    check(f"{name}: bf.mexists", [int(n) for n in bf.mexists("b", "a", "x")], [1, 0])
+    check(f"{name}: bf.mexists, missing", [int(n) for n in bf.mexists("missing", "a", "x")], [0, 0])
+    check(f"{name}: bf.card", [bf.card("b"), bf.card("missing")], [2, 0])
+    info = bf.info("b")
+    capacity = info["Capacity"] if isinstance(info, dict) else info.capacity
+    check(f"{name}: bf.info", capacity, 1000)
+    check(f"{name}: cf.create", cf.create("c", 1000, bucket_size=4, expansion=2, max_iterations=10), True)
+    check(f"{name}: cf.insert", [int(n) for n in cf.insert("c", ["a", "a", "b"])], [1, 1, 1])
+    check(f"{name}: cf.count", cf.count("c", "a"), 2)
+    check(f"{name}: cf.delete", int(cf.delete("c", "a")), 1)
+    info = cf.info("c")
+    deleted = info["Number of items deleted"] if isinstance(info, dict) else info.deletedNum
+    check(f"{name}: cf.info", deleted, 1)
+    refused(f"{name}: the other kind", lambda: cf.add("b", "a"), "WRONGTYPE Operation against a key holding the wrong kind of value")
+    chunks, position = [], 0
+    binary = redis.Redis(port=server.port, protocol=protocol)
+    while True:
+        position, chunk = binary.bf().scandump("b", position)
+        if position == 0:
+            break
+        chunks.append((position, chunk))
+    check(f"{name}: bf.loadchunk", all(binary.bf().loadchunk("copy", *chunk) for chunk in chunks), True)
+    check(f"{name}: the copy", [int(n) for n in bf.mexists("copy", "a", "b", "x")], [1, 1, 0])
+    binary.close()
+    check(f"{name}: type", [client.type("b"), client.type("c"), client.type("x")], ["MBbloom--", "MBbloomCF", "none"])
+    check(f"{name}: scan_iter", sorted(client.scan_iter()), ["b", "c", "copy", "other"])
+    check(f"{name}: rename and delete", [client.rename("other", "o"), client.delete("o", "x")], [True, 1])
+    check(f"{name}: expire and ttl", [client.expire("b", 100), client.ttl("b"), client.persist("b"), client.ttl("b")], [True, 100, True, -1])
+
+    def add_once(pipe):
+        known = int(pipe.execute_command("BF.EXISTS", "watched", "a"))
+        pipe.multi()
+        if not known:
+            pipe.execute_command("BF.ADD", "watched", "a")
+
+    check(f"{name}: transaction()", client.transaction(add_once, "watched"), [1])
+    check(f"{name}: transaction() again", client.transaction(add_once, "watched"), [])
+    with client.pipeline() as pipe:
+        pipe.watch("watched")
+        bf.add("watched", "b")
+        pipe.multi()
+        pipe.execute_command("BF.ADD", "watched", "c")
+        try:
+            pipe.execute()
+            sys.exit("a transaction ran although its filter had changed")
+        except redis.WatchError:
+            print(f"{name}: WatchError: ok")
+    check(f"{name}: config", client.config_get("bf-*")["bf-error-rate"], "0.01")
+    check(f"{name}: memory_usage", client.memory_usage("b") > 100, True)
+    check(f"{name}: slowlog", client.slowlog_len() >= 0, True)
+    check(f"{name}: client_list", len(client.client_list()) >= 1, True)
+    check(f"{name}: time", len(client.time()), 2)
+    check(f"{name}: database 3", redis.Redis(port=server.port, protocol=protocol, db=3).dbsize(), 0)
+    client.close()
+
+
+def tls(binary):
+    """Needs a build with the feature, and openssl."""
+    if shutil.which("openssl") is None:
+        return print("TLS: skipped, since openssl is missing")
+    with tempfile.TemporaryDirectory() as directory:
+        def certify(name, *options):
+            key, certificate = os.path.join(directory, f"{name}.key"), os.path.join(directory, f"{name}.pem")
+            subprocess.run(
+                ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "2",
+                 "-keyout", key, "-out", certificate, "-subj", f"/CN={name}", *options],
+                check=True, capture_output=True)
+            os.chmod(key, 0o600)
+            return {"key": key, "certificate": certificate}
+
+        authority = certify("authority")
+        signed = ("-CA", authority["certificate"], "-CAkey", authority["key"], "-addext", "basicConstraints=critical,CA:FALSE")
+        own = certify("localhost", *signed, "-addext", "subjectAltName=DNS:localhost")
+        mine = certify("client", *signed)
+        options = ("--tls-cert", own["certificate"], "--tls-key", own["key"], "--tls-client-ca", authority["certificate"])
+        with Server(binary, directory, *options, filters=True) as server:
+            options = {"host": "localhost", "port": server.port, "ssl": True, "ssl_ca_certs": authority["certificate"]}
+            client = redis.Redis(**options, ssl_certfile=mine["certificate"], ssl_keyfile=mine["key"])
+            check("TLS, with a client's certificate", int(client.bf().add("f", "a")), 1)
+            items = [f"item {n}" for n in range(50_000)]
+            check("TLS: a large request", sum(map(int, client.bf().madd("f", *items))), 50_000)
+            for what, without in (("a client's certificate", redis.Redis(**options)), ("TLS", redis.Redis(port=server.port, socket_timeout=5))):
+                try:
+                    without.ping()
+                    sys.exit(f"a client without {what} is let in")
+                except redis.ConnectionError:
+                    print(f"TLS: refused without {what}: ok")
+                except redis.TimeoutError:
+                    print(f"TLS: refused without {what}: ok")
+
+
 def main():
     if len(sys.argv) != 2:
         sys.exit(__doc__)
@@ -193,6 +299,13 @@ def main():
             many_threads(server)
             redis_cli(server)
     password(binary)
+    with tempfile.TemporaryDirectory() as directory:
+        with Server(binary, directory, filters=True) as server:
+            for protocol in (2, 3):
+                filters(server, protocol)
+            check("redis-cli: --scan", server.cli("--scan", "--pattern", "cop*"), "copy")
+            check("redis-cli -n", server.cli("-n", "3", "BF.ADD", "f", "a"), "1")
+    tls(binary)
     print(f"redis-py {redis.__version__} and {subprocess.run(['redis-cli', '--version'], capture_output=True, text=True).stdout.strip()}: all ok")
 
 

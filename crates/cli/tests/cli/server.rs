@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-/// A running `sidebloom guard serve`. Killed when dropped.
+/// A running `sidebloom guard serve` or `sidebloom serve`. Killed when dropped.
 pub struct Server {
     child: Child,
     /// Held open: a server that prints to a closed pipe would end.
@@ -25,6 +25,17 @@ impl Server {
     pub fn start(dir: &Path, options: &[&str]) -> Self {
         let options = [&["--create", "--listen", "127.0.0.1:0"], options].concat();
         Self::spawn(command(&dir.join("songs.guard"), &options))
+    }
+
+    /// `sidebloom serve` of the filters in `filters` in `dir`, created if missing.
+    pub fn of_filters(dir: &Path, options: &[&str]) -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_sidebloom"));
+        command.arg("serve").arg(dir.join("filters")).args(options);
+        if !options.contains(&"--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        command.env_remove("SIDEBLOOM_GUARD_PASSWORD");
+        Self::spawn(command)
     }
 
     pub fn spawn(mut command: Command) -> Self {
@@ -133,7 +144,7 @@ impl Client {
         match mark {
             "+" | "-" | ":" | "#" => Some(line.to_owned()),
             "_" => Some("nil".into()),
-            "$" | "=" if rest == "-1" => Some("nil".into()),
+            "$" | "=" | "*" if rest == "-1" => Some("nil".into()),
             "$" | "=" => {
                 let mut bytes = vec![0; rest.parse::<usize>().unwrap() + 2];
                 self.stream.read_exact(&mut bytes).unwrap();
@@ -153,6 +164,16 @@ impl Client {
         self.try_reply().is_none()
     }
 }
+
+/// Sends commands one after another, and compares the replies.
+pub fn asks(client: &mut Client, exchanges: &[(&str, &str)]) {
+    for (ask, reply) in exchanges {
+        assert_eq!(client.ask(ask), *reply, "{ask}");
+    }
+}
+
+/// What the client that asks for `client_bytes` holds itself, at most: the buffer that it reads into.
+pub const OWN_BYTES: u64 = 32 << 10;
 
 /// Waits for a condition.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {
