@@ -51,7 +51,7 @@ def number(rng, usual):
 
 def command(rng):
     name = f"k{rng.randrange(6)}"
-    item = lambda: f"item{rng.randrange(30)}"
+    item = lambda: f"word{rng.randrange(8)}"  # Few, so that a cuckoo filter of RedisBloom seldom takes one for another.
     items = lambda: [item() for _ in range(rng.randrange(0, 6))]
     kind = rng.choice(["BF", "CF"])
     choice = rng.randrange(40)

@@ -78,7 +78,7 @@ fn version_3_of_the_protocol_has_booleans_and_maps() {
         ("CF.ADD titles a", "#t"),
         ("CF.COUNT titles a", ":2"),
         ("CF.DEL titles x", "#f"),
-        ("BF.INFO titles ITEMS", "[:2]"),
+        ("BF.INFO titles ITEMS", "{+Number of items inserted :2}"),
         ("CLIENT GETNAME", "\"tester\""),
         ("CLIENT NO-EVICT ON", "+OK"),
     ] {

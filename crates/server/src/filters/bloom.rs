@@ -8,8 +8,8 @@
 /// Layers from here on count as large as this one: 2⁻⁶⁴ of the error rate needs no more bits.
 const LAYERS_SIZED: u64 = 64;
 /// Bytes of RedisBloom's filter apart from its layers, and of a layer apart from its bits.
-const FILTER_BYTES: u64 = 40;
-const LAYER_BYTES: u64 = 56;
+const FILTER_BYTES: u64 = 32;
+const LAYER_BYTES: u64 = 64;
 
 /// What a Bloom filter is created with.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -143,8 +143,8 @@ mod tests {
             (bloom(0.001, 100, 2), 0, 296),
             (bloom(0.01, 3, None), 3, 104),
             (bloom(0.000_001, 300_000_000, 2), 0, 1_132_420_232),
-            (bloom(0.01, 10, 2), 99, 40 + 4 * 56 + 16 + 32 + 72 + 160),
-            (bloom(0.001, 100, 2), 3997, 40 + 6 * 56 + 200 + 432 + 936 + 2016 + 4320 + 9216),
+            (bloom(0.01, 10, 2), 99, 32 + 4 * 64 + 16 + 32 + 72 + 160),
+            (bloom(0.001, 100, 2), 3997, 32 + 6 * 64 + 200 + 432 + 936 + 2016 + 4320 + 9216),
         ] {
             assert_eq!(filter.redis_bytes(items), bytes, "{filter:?}");
         }

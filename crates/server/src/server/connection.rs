@@ -173,7 +173,7 @@ impl Connection<'_> {
                     self.multi.queue(command, request, &mut self.lease, &mut self.executor.replies).await;
                 }
                 _ if self.multi.is_open() && command.name == "WATCH" => {
-                    self.multi.spoil();
+                    // As in Redis, the transaction goes on.
                     self.executor.refuse("ERR WATCH inside MULTI is not allowed", &self.input).await;
                 }
                 _ => {

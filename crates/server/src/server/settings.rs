@@ -12,8 +12,8 @@ pub struct Settings {
     pub idle_timeout: Option<Duration>,
     /// Disconnect a client whose request is incomplete for this long.
     pub request_timeout: Duration,
-    /// Disconnect a client that reads no replies for this long, and one that reads them slower than
-    /// [`OUTPUT_BYTES_PER_SECOND`].
+    /// Disconnect a client that reads no replies for this long, and one that reads them slower than 16 KiB a
+    /// second.
     pub output_timeout: Duration,
     /// Clients at once.
     pub max_clients: usize,

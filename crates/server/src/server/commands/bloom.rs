@@ -137,8 +137,13 @@ pub fn info(call: &mut Call<'_>) {
         return;
     }
     match fields.into_iter().find(|(word, ..)| call.is(2, word)) {
-        Some((_, _, number)) => {
-            call.replies.array(1);
+        Some((_, title, number)) => {
+            if call.replies.resp3 {
+                call.replies.map(1);
+                call.replies.simple(title);
+            } else {
+                call.replies.array(1);
+            }
             call.replies.int_or_null(number);
         }
         None => call.replies.error("ERR Invalid information value"),

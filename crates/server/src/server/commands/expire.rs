@@ -113,9 +113,9 @@ pub fn millis_left(call: &mut Call<'_>) {
     tell(call, u64::saturating_sub);
 }
 
-/// `EXPIRETIME name`: in seconds since 1970.
+/// `EXPIRETIME name`: in seconds since 1970, rounded as Redis does.
 pub fn moment(call: &mut Call<'_>) {
-    tell(call, |moment, _| moment / 1000);
+    tell(call, |moment, _| moment.saturating_add(500) / 1000);
 }
 
 /// `PEXPIRETIME name`
