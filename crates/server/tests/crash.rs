@@ -26,7 +26,7 @@ fn open(fs: &SimFs, durability: Durability) -> Filters {
         filesystem: Some(Arc::new(fs.clone())),
         ..FiltersOptions::default()
     };
-    Filters::open("/filters", options).unwrap()
+    Filters::open("filters", options).unwrap()
 }
 
 /// What is in the store. Fails if a filter's totals are not those of its items, or if rows are left over.
