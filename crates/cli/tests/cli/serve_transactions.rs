@@ -97,6 +97,7 @@ fn nobody_changes_anything_during_a_transaction() {
                 }
             });
         }
+        let _over = SetOnDrop(&is_over); // Even if an assertion fails.
         let mut client = server.connect();
         for _ in 0..200 {
             asks(&mut client, &[("MULTI", "+OK"), ("DEL f", "+QUEUED"), ("CF.ADD f mine", "+QUEUED")]);
@@ -104,6 +105,13 @@ fn nobody_changes_anything_during_a_transaction() {
             let reply = client.ask("EXEC");
             assert!(reply.contains("+Number of items inserted :1 ") && reply.ends_with(" :1]"), "{reply}");
         }
-        is_over.store(true, Relaxed);
     });
+}
+
+struct SetOnDrop<'f>(&'f AtomicBool);
+
+impl Drop for SetOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Relaxed);
+    }
 }
