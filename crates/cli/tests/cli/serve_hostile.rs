@@ -146,6 +146,23 @@ fn an_unfinished_request_has_a_time_limit() {
     assert_eq!(idle.ask("PING"), "+PONG");
 }
 
+/// Its reads end within requests, but each request is complete soon.
+#[test]
+fn a_busy_client_is_not_taken_for_one_that_does_not_finish() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::of_filters(dir.path(), &["--request-timeout", "1"]);
+    let mut client = server.connect();
+    let ask = request(&["BF.EXISTS", "f", "item"]);
+    let (start, end) = ask.split_at(10);
+    client.send(start);
+    let started = Instant::now();
+    while started.elapsed() < Duration::from_secs(3) {
+        client.send([end, start].concat());
+        assert_eq!(client.reply(), ":0");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
 #[test]
 fn a_reader_of_a_few_bytes_now_and_then_is_let_go() {
     let dir = tempfile::tempdir().unwrap();

@@ -105,11 +105,13 @@ impl Connection<'_> {
         }
         self.executor.execute_pending(&self.input).await;
         self.flush().await?;
-        self.input.advance(self.parser.take_consumed());
+        let complete = self.parser.take_consumed();
+        self.input.advance(complete);
         if self.input.is_empty() {
             self.input = BytesMut::new();
             self.unfinished_since = None;
-        } else if self.unfinished_since.is_none() {
+        } else if complete > 0 || self.unfinished_since.is_none() {
+            // Of a busy client, nearly every read ends within a request, but another one.
             self.unfinished_since = Some(Instant::now());
         }
         self.measure().await?;
