@@ -55,14 +55,20 @@ pub struct Names {
     maps: RwLock<Maps>,
 }
 
+#[derive(Debug, Default, Clone, Copy)]
+struct Counts {
+    filters: usize,
+    expiring: usize,
+}
+
 #[derive(Debug, Default)]
 struct Maps {
     by_place: HashMap<Place, Arc<Filter>>,
     by_id: BTreeMap<u64, Place>,
     /// Those that expire: the time, in milliseconds since 1970, and the number.
     expiring: BTreeSet<(u64, u64)>,
-    /// Filters in each database.
-    counts: [usize; DATABASES as usize],
+    /// Filters in each database, and those of them that expire.
+    counts: [Counts; DATABASES as usize],
     /// Memory of both maps and the filters.
     bytes: usize,
 }
@@ -80,14 +86,12 @@ impl Names {
 
     /// Number of filters in a database.
     pub fn count(&self, database: u8) -> usize {
-        self.read(|maps| maps.counts.get(usize::from(database)).copied().unwrap_or(0))
+        self.counts(database).filters
     }
 
     /// Number of filters in a database that expire.
     pub fn expiring(&self, database: u8) -> usize {
-        let is_in =
-            |maps: &Maps, id: &u64| maps.by_id.get(id).is_some_and(|place| place.database() == database);
-        self.read(|maps| maps.expiring.iter().filter(|(_, id)| is_in(maps, id)).count())
+        self.counts(database).expiring
     }
 
     /// Estimated memory, in bytes.
@@ -121,10 +125,10 @@ impl Names {
         self.write(|maps| {
             maps.remove(&place);
             maps.bytes += bytes_of(&place);
-            if let Some(count) = maps.count_mut(&place) {
-                *count += 1;
+            if let Some(counts) = maps.counts_mut(&place) {
+                counts.filters += 1;
             }
-            maps.note_expiry(&filter);
+            maps.note_expiry(&filter, &place);
             maps.by_id.insert(filter.id(), place.clone());
             maps.by_place.insert(place, filter);
         });
@@ -145,10 +149,15 @@ impl Names {
     /// Sets when a filter expires, in milliseconds since 1970; 0 if it does not.
     pub fn set_expiry(&self, filter: &Filter, millis: u64) {
         self.write(|maps| {
-            maps.forget_expiry(filter);
+            let Some(place) = maps.by_id.get(&filter.id()).cloned() else { return };
+            maps.forget_expiry(filter, &place);
             filter.set_expiry(millis);
-            maps.note_expiry(filter);
+            maps.note_expiry(filter, &place);
         });
+    }
+
+    fn counts(&self, database: u8) -> Counts {
+        self.read(|maps| maps.counts.get(usize::from(database)).copied().unwrap_or_default())
     }
 
     fn read<T>(&self, look: impl FnOnce(&Maps) -> T) -> T {
@@ -164,25 +173,33 @@ impl Maps {
     fn remove(&mut self, place: &Place) -> Option<Arc<Filter>> {
         let filter = self.by_place.remove(place)?;
         self.by_id.remove(&filter.id());
-        self.forget_expiry(&filter);
+        self.forget_expiry(&filter, place);
         self.bytes -= bytes_of(place);
-        if let Some(count) = self.count_mut(place) {
-            *count -= 1;
+        if let Some(counts) = self.counts_mut(place) {
+            counts.filters -= 1;
         }
         Some(filter)
     }
 
-    fn note_expiry(&mut self, filter: &Filter) {
-        self.expiring.extend(filter.expires_at().map(|millis| (millis, filter.id())));
-    }
-
-    fn forget_expiry(&mut self, filter: &Filter) {
+    fn note_expiry(&mut self, filter: &Filter, place: &Place) {
         if let Some(millis) = filter.expires_at() {
-            self.expiring.remove(&(millis, filter.id()));
+            self.expiring.insert((millis, filter.id()));
+            if let Some(counts) = self.counts_mut(place) {
+                counts.expiring += 1;
+            }
         }
     }
 
-    fn count_mut(&mut self, place: &Place) -> Option<&mut usize> {
+    fn forget_expiry(&mut self, filter: &Filter, place: &Place) {
+        if let Some(millis) = filter.expires_at() {
+            self.expiring.remove(&(millis, filter.id()));
+            if let Some(counts) = self.counts_mut(place) {
+                counts.expiring -= 1;
+            }
+        }
+    }
+
+    fn counts_mut(&mut self, place: &Place) -> Option<&mut Counts> {
         self.counts.get_mut(usize::from(place.database()))
     }
 }

@@ -132,7 +132,7 @@ static TABLE: [Command; 70] = [
     ask_names("TYPE", 2, keys::kind, First, "The kind of a filter"),
     change("RENAME", 3, keys::rename, Two, "Renames a filter"),
     change("RENAMENX", 3, keys::rename_if_free, Two, "Renames a filter unless the new name has one"),
-    ask_names("KEYS", 2, keys::list, None, "The names that match a pattern"),
+    command("KEYS", 2, Action::Waiting(keys::list), None, "generic", "The names that match a pattern"),
     ask_names("SCAN", -2, keys::scan, None, "The names, part by part"),
     ask_names("RANDOMKEY", 1, keys::any, None, "A name"),
     change("EXPIRE", -3, expire::expire, First, "Lets a filter expire in some seconds"),

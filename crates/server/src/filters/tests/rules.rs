@@ -153,6 +153,7 @@ fn an_expired_filter_is_gone_at_once_and_its_rows_soon() {
     assert!(!filters.set_expiry(0, b"a", Some(9000), |now| now.is_none()).unwrap());
     assert!(filters.set_expiry(0, b"b", Some(2000), |_| true).unwrap());
     assert!(!filters.set_expiry(0, b"none", Some(2000), |_| true).unwrap());
+    assert_eq!((filters.expiring(0), filters.expiring(1)), (2, 0));
     clock.advance(499);
     assert_eq!(filters.find(0, b"a").unwrap().expires_at(), Some(1500));
     clock.advance(1);
@@ -161,6 +162,7 @@ fn an_expired_filter_is_gone_at_once_and_its_rows_soon() {
     assert!(matches!(&again, Created::New(filter) if filter.items() == 0));
     assert_eq!(filters.contains(&again.filter(), &["a"]).unwrap(), [false]);
     assert!(filters.set_expiry(0, b"b", None, |_| true).unwrap(), "it stays");
+    assert_eq!(filters.expiring(0), 0);
     assert!(filters.set_expiry(0, b"c", Some(1600), |_| true).unwrap());
     clock.advance(1000);
     assert!(!filters.delete_expired().unwrap());
