@@ -49,7 +49,7 @@ fn a_transaction_with_huge_replies_takes_no_memory_and_no_time_of_others() {
     });
     let grown = server.memory().saturating_sub(before);
     assert!(grown < 64 << 20, "{grown} bytes");
-    assert!(slowest < Duration::from_millis(500), "{slowest:?}");
+    assert!(slowest < Duration::from_secs(1), "{slowest:?}");
 }
 
 /// One that changes something keeps its replies: too many end the connection, after everything was executed.
@@ -142,7 +142,7 @@ fn an_unfinished_request_has_a_time_limit() {
         std::thread::sleep(Duration::from_millis(50));
     }
     assert!(unfinished.is_closed());
-    assert!(started.elapsed() < Duration::from_secs(5));
+    assert!(started.elapsed() < Duration::from_secs(20));
     assert_eq!(idle.ask("PING"), "+PONG");
 }
 
@@ -150,13 +150,13 @@ fn an_unfinished_request_has_a_time_limit() {
 #[test]
 fn a_busy_client_is_not_taken_for_one_that_does_not_finish() {
     let dir = tempfile::tempdir().unwrap();
-    let server = Server::of_filters(dir.path(), &["--request-timeout", "1"]);
+    let server = Server::of_filters(dir.path(), &["--request-timeout", "2"]);
     let mut client = server.connect();
     let ask = request(&["BF.EXISTS", "f", "item"]);
     let (start, end) = ask.split_at(10);
     client.send(start);
     let started = Instant::now();
-    while started.elapsed() < Duration::from_secs(3) {
+    while started.elapsed() < Duration::from_secs(5) {
         client.send([end, start].concat());
         assert_eq!(client.reply(), ":0");
         std::thread::sleep(Duration::from_millis(50));
