@@ -5,6 +5,8 @@
 //! items are stored, and the layers are what such a filter would have: they decide when one that does not
 //! scale is full, and what `BF.INFO` says.
 
+use super::growth::growing;
+
 /// Layers from here on count as large as this one: 2⁻⁶⁴ of the error rate needs no more bits.
 const LAYERS_SIZED: u64 = 64;
 /// Bytes of RedisBloom's filter apart from its layers, and of a layer apart from its bits.
@@ -104,17 +106,7 @@ impl Bloom {
 
     /// The capacity of each layer for so many items, of a filter whose layers grow.
     fn capacities(&self, items: u64) -> impl Iterator<Item = u64> {
-        let (mut held, mut next) = (0u64, self.capacity);
-        let expansion = u64::from(self.expansion.max(2));
-        std::iter::from_fn(move || {
-            if held > 0 && held >= items {
-                return None;
-            }
-            let capacity = next;
-            held = held.saturating_add(capacity);
-            next = capacity.saturating_mul(expansion);
-            Some(capacity)
-        })
+        growing(self.capacity, self.expansion.into(), items)
     }
 }
 

@@ -4,6 +4,8 @@
 //! is one such filter). Here the items are stored, and the filters are what RedisBloom would need at best:
 //! they decide when it is full, and what `CF.INFO` says.
 
+use super::growth::growing;
+
 /// RedisBloom has no more filters than this in one.
 const FILTERS_MAX: u64 = u16::MAX as u64;
 /// Bytes in RedisBloom apart from the filters, and of each filter apart from its buckets.
@@ -108,7 +110,7 @@ impl Cuckoo {
         match self.expansion {
             0 => 1,
             1 => items.div_ceil(self.first_slots()).clamp(1, FILTERS_MAX),
-            _ => self.growing(items).count() as u64,
+            _ => self.slots(items).count() as u64,
         }
     }
 
@@ -126,7 +128,7 @@ impl Cuckoo {
         let filters = self.filters(items);
         let slots = match self.expansion {
             0 | 1 => self.first_slots().saturating_mul(filters),
-            _ => self.growing(items).fold(0, u64::saturating_add),
+            _ => self.slots(items).fold(0, u64::saturating_add),
         };
         slots.saturating_add(WHOLE_BYTES + FILTER_BYTES * filters)
     }
@@ -136,18 +138,8 @@ impl Cuckoo {
     }
 
     /// The slots of each filter for so many items, if they grow.
-    fn growing(&self, items: u64) -> impl Iterator<Item = u64> {
-        let (mut held, mut next) = (0u64, self.first_slots());
-        let expansion = u64::from(self.expansion.max(2));
-        std::iter::from_fn(move || {
-            if held > 0 && held >= items {
-                return None;
-            }
-            let slots = next;
-            held = held.saturating_add(slots);
-            next = slots.saturating_mul(expansion);
-            Some(slots)
-        })
+    fn slots(&self, items: u64) -> impl Iterator<Item = u64> {
+        growing(self.first_slots(), self.expansion.into(), items)
     }
 }
 

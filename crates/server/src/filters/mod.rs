@@ -11,6 +11,7 @@ mod bloom;
 mod cuckoo;
 mod dump;
 mod filter;
+mod growth;
 mod items;
 mod keys;
 mod names;
