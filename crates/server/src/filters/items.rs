@@ -80,11 +80,6 @@ impl ItemCommands {
         self.commands.is_empty()
     }
 
-    /// Number of items of all commands.
-    pub fn items(&self) -> usize {
-        self.hashes.len()
-    }
-
     /// Each command with the hashes of its items.
     fn each(&self) -> impl Iterator<Item = (&ItemCommand, &[u128])> {
         let mut rest = self.hashes.as_slice();

@@ -99,7 +99,7 @@ impl<'s> Lease<'s> {
     }
 
     /// [`hold`](Self::hold) without waiting for others.
-    pub fn try_hold(&mut self, bytes: usize) -> bool {
+    fn try_hold(&mut self, bytes: usize) -> bool {
         if bytes <= self.held {
             self.memory.give_back(self.held - bytes);
         } else if !self.memory.try_take(bytes - self.held) {
