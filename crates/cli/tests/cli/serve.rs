@@ -34,6 +34,11 @@ fn bloom_filters_reply_as_those_of_redis_bloom() {
                 "BF.ADD other a EX 10",
                 "-ERR items of this filter do not expire: let the filter expire, with EXPIRE",
             ),
+            (
+                "BF.ADD new a PX 10",
+                "-ERR items of this filter do not expire: let the filter expire, with EXPIRE",
+            ),
+            ("EXISTS new", ":0"),
             ("BF.INSERT third NOCREATE ITEMS a", "-ERR not found"),
             ("BF.INSERT third CAPACITY 3 NONSCALING ITEMS a b c", "[:1 :1 :1]"),
             ("BF.INSERT third ITEMS a b c d d", "[:0 :0 :0 -ERR non scaling filter is full]"),

@@ -157,26 +157,26 @@ impl<'s> Executor<'s> {
         request: Request<'r>,
     ) -> Result<Checked<'r>, String> {
         let kind = if command.group == "bf" { Kind::Bloom } else { Kind::Cuckoo };
-        let defaults = self.server.defaults();
-        let mut options = InsertOptions {
-            creates: what.adds(),
-            parameters: match kind {
-                Kind::Bloom => Parameters::Bloom(defaults.bloom),
-                Kind::Cuckoo => Parameters::Cuckoo(defaults.cuckoo),
-            },
-            items_at: 2,
-        };
+        let (mut given, mut items_at) = (None, 2);
         if form == ItemArgs::Listed {
-            options = InsertOptions::parse(options, |n| request.arg(n))?;
+            let options = InsertOptions::parse(self.defaults(kind, what), |n| request.arg(n))?;
+            (given, items_at) = (Some(options), options.items_at);
         }
-        let mut items = request.args.get(options.items_at..).unwrap_or_default();
+        let mut items = request.args.get(items_at..).unwrap_or_default();
         let mut expiry: &[Range<usize>] = &[];
         if form == ItemArgs::OneExpiring {
             (items, expiry) = items.split_at_checked(1).unwrap_or_default();
         }
         let name = request.arg(1).unwrap_or_default();
         let mut target = self.server.catalog.find(self.session.database, name);
+        if !expiry.is_empty()
+            && !matches!(target, Some(Target::Guard(_)))
+            && self.server.catalog.own().is_some()
+        {
+            return Err("ERR items of this filter do not expire: let the filter expire, with EXPIRE".into());
+        }
         if target.is_none() && self.server.catalog.own().is_some() && what.is_change() {
+            let options = given.unwrap_or_else(|| self.defaults(kind, what));
             target = Some(self.create(name, what, options).await?);
         }
         let words: Vec<&[u8]> = expiry.iter().map(|word| slice(request.input, word)).collect();
@@ -187,6 +187,16 @@ impl<'s> Executor<'s> {
             ItemArgs::Many | ItemArgs::Listed => ReplyShape::Array,
         };
         Ok(Checked { target, what: expiry.map_or(what, ItemOp::InsertExpiring), items, shape })
+    }
+
+    /// What a command does without options if there is no such filter.
+    fn defaults(&self, kind: Kind, what: ItemOp) -> InsertOptions {
+        let defaults = self.server.defaults();
+        let parameters = match kind {
+            Kind::Bloom => Parameters::Bloom(defaults.bloom),
+            Kind::Cuckoo => Parameters::Cuckoo(defaults.cuckoo),
+        };
+        InsertOptions { creates: what.adds(), parameters, items_at: 2 }
     }
 
     async fn create(&mut self, name: &[u8], what: ItemOp, options: InsertOptions) -> Result<Target, String> {
@@ -216,9 +226,6 @@ impl<'s> Executor<'s> {
             None if self.server.catalog.own().is_some() => Ok(None), // A question.
             None => Err(Refusal::NotFound.to_string()),
             Some(Target::Filter(filter)) if filter.kind() != kind => Err(Refusal::WrongType.to_string()),
-            Some(Target::Filter(_)) if !expiry.is_empty() => {
-                Err("ERR items of this filter do not expire: let the filter expire, with EXPIRE".into())
-            }
             Some(Target::Filter(_)) => Ok(None),
             Some(Target::Guard(named)) => {
                 let guard = &named.guard;
