@@ -40,6 +40,16 @@ impl Place {
     }
 }
 
+/// Calls `look` with the key of the record with this name, which takes no memory if the name is short.
+pub fn with_key<T>(database: u8, name: &[u8], look: impl FnOnce(&[u8]) -> T) -> T {
+    let mut short = [database; 64];
+    if let Some(key) = short.get_mut(..=name.len()) {
+        key.iter_mut().skip(1).zip(name).for_each(|(to, from)| *to = *from);
+        return look(key);
+    }
+    look(Place::new(database, name).as_key())
+}
+
 /// The number of databases.
 pub const DATABASES: u8 = 16;
 

@@ -1,7 +1,7 @@
 //! The store of the filters: opening, and reading.
 
 use super::filter::{Filter, Mark};
-use super::names::{FILTER_BYTES, Names, Place};
+use super::names::{FILTER_BYTES, Names, Place, with_key};
 use super::record::{ItemKey, Record, Unreadable, decode_count};
 use super::refusal::{Refusal, Result};
 use sidebloom::fs::Fs;
@@ -117,10 +117,8 @@ impl Filters {
 
     /// The filter with this name, unless it has expired.
     pub fn find(&self, database: u8, name: &[u8]) -> Option<Arc<Filter>> {
-        let mut key = Vec::with_capacity(1 + name.len());
-        key.push(database);
-        key.extend_from_slice(name);
-        self.names.get(&key).filter(|filter| !self.has_expired(filter))
+        let found = with_key(database, name, |key| self.names.get(key));
+        found.filter(|filter| !self.has_expired(filter))
     }
 
     /// What is at this name now, to find out later whether that has changed.

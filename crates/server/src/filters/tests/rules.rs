@@ -208,6 +208,19 @@ fn names_take_only_as_much_memory_as_they_may() {
 }
 
 #[test]
+fn names_of_every_length_are_found_in_their_database() {
+    let dir = tempfile::tempdir().unwrap();
+    let filters = open(dir.path(), &Hand::at(1));
+    let names: Vec<String> = (0..130).map(|len| "n".repeat(len)).collect();
+    let ids: Vec<u64> =
+        names.iter().map(|name| filters.create(3, name.as_bytes(), bloom()).unwrap().filter().id()).collect();
+    for (name, id) in names.iter().zip(ids) {
+        assert_eq!(filters.find(3, name.as_bytes()).unwrap().id(), id);
+        assert!(filters.find(4, name.as_bytes()).is_none());
+    }
+}
+
+#[test]
 fn a_store_of_something_else_is_left_alone() {
     for keyspace in [None, Some("songs")] {
         let dir = tempfile::tempdir().unwrap();
