@@ -9,7 +9,10 @@ use crate::filters::{Filter, ItemCommands, ItemOp, ItemOutcome, Kind, Refusal};
 use crate::resp::Replies;
 use bytes::BytesMut;
 use std::sync::Arc;
-use tokio::task::yield_now;
+use tokio::task::{block_in_place, yield_now};
+
+/// More questions than this may read so much from the disk that other connections should not wait for them.
+const FEW: usize = 64;
 
 /// Answers questions, all of the same kind.
 pub async fn ask(
@@ -27,11 +30,14 @@ pub async fn ask(
         if !(counts.is_empty() && found.is_empty()) {
             yield_now().await;
         }
-        let asked = if is_count {
-            filters.counts(filter, hashes).map(|more| counts.extend(more))
-        } else {
-            filters.contains_hashes(filter, hashes).map(|more| found.extend(more))
+        let mut ask = || {
+            if is_count {
+                filters.counts(filter, hashes).map(|more| counts.extend(more))
+            } else {
+                filters.contains_hashes(filter, hashes).map(|more| found.extend(more))
+            }
         };
+        let asked = if hashes.len() > FEW { block_in_place(ask) } else { ask() };
         if let Err(refusal) = asked {
             return run.refuse(replies, &refusal.to_string());
         }
