@@ -17,7 +17,7 @@ use std::path::PathBuf;
 /// no effect: the filter exists and grows by itself.
 ///
 /// MULTI and EXEC, which redis-py's pipeline() sends, run commands in order and apply consecutive changes as
-/// one atomic write. Other clients may be served in between; there is no WATCH.
+/// one atomic write. Other clients may ask in between, but change nothing. A guard cannot be watched.
 ///
 /// There is one filter, named by --name; `BF.RESERVE` of it replies "item exists". Any other name is the
 /// error "not found", even where Redis would reply 0 or create a filter: a typo must not mean "certainly
