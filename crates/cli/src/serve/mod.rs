@@ -20,8 +20,8 @@ use std::path::PathBuf;
 /// Redis for keys: DEL, EXISTS, TYPE, RENAME, KEYS, SCAN, EXPIRE, TTL, FLUSHDB, SELECT (16 databases), WATCH,
 /// MULTI and EXEC. docs/redis.md has the list, and all differences.
 ///
-/// Filters are exact: an item that was not added is never reported, whatever the error rate. They take about 20
-/// bytes of disk for an item, and 1.3 bytes of memory. Capacities are enforced where RedisBloom enforces
+/// Filters are exact: an item that was not added is never reported, whatever the error rate. They take about
+/// 20 bytes of disk for an item, and 1.3 bytes of memory. Capacities are enforced where RedisBloom enforces
 /// them.
 ///
 /// A change is acknowledged once the operating system has it, so it survives a crash of the server; with
