@@ -1,7 +1,5 @@
 //! Replies of the Redis protocol, version 2 or 3.
 
-use std::io::Write;
-
 /// Replies to one client.
 #[derive(Default)]
 pub struct Replies {
@@ -12,18 +10,24 @@ pub struct Replies {
 }
 
 impl Replies {
-    fn head(&mut self, mark: char, n: impl std::fmt::Display) {
-        let _ = write!(self.bytes, "{mark}{n}\r\n"); // Writing to a vector cannot fail.
+    fn line(&mut self, mark: u8, text: &[u8]) {
+        self.bytes.push(mark);
+        self.bytes.extend_from_slice(text);
+        self.bytes.extend_from_slice(b"\r\n");
+    }
+
+    fn head(&mut self, mark: u8, n: impl itoa::Integer) {
+        self.line(mark, itoa::Buffer::new().format(n).as_bytes());
     }
 
     /// A status, such as `OK`.
     pub fn simple(&mut self, text: &str) {
-        self.head('+', text);
+        self.line(b'+', text.as_bytes());
     }
 
     /// An error, which starts with a code such as `ERR`.
     pub fn error(&mut self, text: &str) {
-        self.head('-', text.replace(['\r', '\n'], " "));
+        self.line(b'-', text.replace(['\r', '\n'], " ").as_bytes());
     }
 
     /// An integer.
@@ -31,13 +35,13 @@ impl Replies {
         match n {
             0 => self.bytes.extend_from_slice(b":0\r\n"),
             1 => self.bytes.extend_from_slice(b":1\r\n"),
-            n => self.head(':', n),
+            n => self.head(b':', n),
         }
     }
 
     /// An integer that may be negative.
     pub fn signed(&mut self, n: i64) {
-        self.head(':', n);
+        self.head(b':', n);
     }
 
     /// A boolean in version 3; 1 or 0 in version 2.
@@ -54,7 +58,7 @@ impl Replies {
     /// A binary string.
     pub fn bulk(&mut self, bytes: impl AsRef<[u8]>) {
         let bytes = bytes.as_ref();
-        self.head('$', bytes.len());
+        self.head(b'$', bytes.len());
         self.bytes.extend_from_slice(bytes);
         self.bytes.extend_from_slice(b"\r\n");
     }
@@ -62,7 +66,7 @@ impl Replies {
     /// Text for a person to read.
     pub fn text(&mut self, text: &str) {
         if self.resp3 {
-            self.head('=', text.len() + 4);
+            self.head(b'=', text.len() + 4);
             self.bytes.extend_from_slice(b"txt:");
             self.bytes.extend_from_slice(text.as_bytes());
             self.bytes.extend_from_slice(b"\r\n");
@@ -91,16 +95,16 @@ impl Replies {
 
     /// The head of an array; its elements follow.
     pub fn array(&mut self, len: usize) {
-        self.head('*', len);
+        self.head(b'*', len);
     }
 
     /// The head of a map; its keys and values follow. An array of both in version 2.
     pub fn map(&mut self, len: usize) {
-        if self.resp3 { self.head('%', len) } else { self.array(len * 2) }
+        if self.resp3 { self.head(b'%', len) } else { self.array(len * 2) }
     }
 
     /// The head of a set; its elements follow. An array in version 2.
     pub fn set(&mut self, len: usize) {
-        if self.resp3 { self.head('~', len) } else { self.array(len) }
+        if self.resp3 { self.head(b'~', len) } else { self.array(len) }
     }
 }

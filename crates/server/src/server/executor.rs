@@ -6,7 +6,7 @@ use super::catalog::Target;
 use super::command::{Action, Call, Command, ItemArgs, ItemOp};
 use super::commands::insert_options::InsertOptions;
 use super::commands::item_expiry;
-use super::pending::{PendingCommands, ReplyShape};
+use super::pending::{FEW_ITEMS, PendingCommands, ReplyShape};
 use super::request::{Request, slice};
 use super::state::{Server, Session};
 use super::table;
@@ -56,7 +56,11 @@ impl<'s> Executor<'s> {
             },
             Action::Now(run) => {
                 self.execute_pending(request.input).await;
-                self.call(command, run, request);
+                if request.args.len() > FEW_ITEMS {
+                    block_in_place(|| self.call(command, run, request));
+                } else {
+                    self.call(command, run, request);
+                }
             }
             Action::Waiting(run) => {
                 self.execute_pending(request.input).await;

@@ -22,6 +22,9 @@ use crate::resp::{Limits, Replies};
 use std::mem::size_of;
 use std::ops::Range;
 
+/// Commands that are executed before other connections have their turn.
+const COMMANDS_AT_ONCE: usize = 1024;
+
 /// The transaction of a connection, if one is open.
 #[derive(Default)]
 pub struct Multi {
@@ -109,8 +112,8 @@ impl Multi {
     }
 }
 
-/// Executes the commands of a transaction up to the next point where replies may be sent. Returns the number
-/// of the command to continue with.
+/// Executes some of a transaction's commands, until they have added so many bytes of replies: it does not
+/// take long, so others wait little. Returns the number of the command to continue with.
 pub async fn execute(
     executor: &mut Executor<'_>,
     open: &Transaction,
@@ -118,10 +121,11 @@ pub async fn execute(
     reply_bytes: usize,
 ) -> usize {
     let mut next = from;
-    for (command, args) in open.commands.get(from..).unwrap_or_default() {
+    let before = executor.replies.bytes.len();
+    for (command, args) in open.commands.iter().skip(from).take(COMMANDS_AT_ONCE) {
         executor.run(command, Request { input: &open.arguments, args }).await;
         next += 1;
-        if executor.replies.bytes.len() > reply_bytes {
+        if executor.replies.bytes.len() > before + reply_bytes {
             break;
         }
     }

@@ -2,7 +2,7 @@
 
 use super::catalog::{OwnFilters, Target};
 use super::command::ItemOp as Asked;
-use super::pending::{ITEMS_AT_ONCE, PendingCommand, ReplyShape, Run};
+use super::pending::{FEW_ITEMS, ITEMS_AT_ONCE, PendingCommand, ReplyShape, Run};
 use super::request::slice;
 use super::state::Server;
 use crate::filters::{Filter, ItemCommands, ItemOp, ItemOutcome, Kind, Refusal};
@@ -10,9 +10,6 @@ use crate::resp::Replies;
 use bytes::BytesMut;
 use std::sync::Arc;
 use tokio::task::{block_in_place, yield_now};
-
-/// More questions than this may read so much from the disk that other connections should not wait for them.
-const FEW: usize = 64;
 
 /// Answers questions, all of the same kind.
 pub async fn ask(
@@ -37,7 +34,7 @@ pub async fn ask(
                 filters.contains_hashes(filter, hashes).map(|more| found.extend(more))
             }
         };
-        let asked = if hashes.len() > FEW { block_in_place(ask) } else { ask() };
+        let asked = if hashes.len() > FEW_ITEMS { block_in_place(ask) } else { ask() };
         if let Err(refusal) = asked {
             return run.refuse(replies, &refusal.to_string());
         }

@@ -13,6 +13,10 @@ use std::time::Duration;
 /// little.
 const ITEMS_KEPT: usize = 8;
 
+/// More items or names than this may take so long, or read so much from the disk, that other connections
+/// should not wait for them.
+pub const FEW_ITEMS: usize = 64;
+
 /// Items processed before yielding to other connections; about a third of a millisecond.
 pub const ITEMS_AT_ONCE: usize = 4096;
 

@@ -1,6 +1,6 @@
 //! A client's connection: TCP, a Unix socket, or TLS over TCP.
 
-use bytes::BytesMut;
+use bytes::{BufMut, BytesMut};
 use std::io;
 use std::net::SocketAddr;
 use std::pin::Pin;
@@ -10,6 +10,8 @@ use tokio::net::{TcpStream, UnixStream};
 
 /// Minimum size of a read; the same as in Redis.
 pub const READ_BYTES: usize = 16 << 10;
+/// Maximum size of a read, so that other connections need not wait long until it is parsed.
+const READ_BYTES_MAX: usize = 64 << 10;
 /// While it waits for a client, a connection has room for this much, in bytes.
 #[cfg(feature = "tls")]
 const FIRST_BYTES: usize = 512;
@@ -40,12 +42,12 @@ impl Stream {
             Stream::Tcp(tcp) => {
                 tcp.readable().await?;
                 input.reserve(READ_BYTES);
-                tcp.read_buf(input).await
+                tcp.read_buf(&mut input.limit(READ_BYTES_MAX)).await
             }
             Stream::Unix(unix) => {
                 unix.readable().await?;
                 input.reserve(READ_BYTES);
-                unix.read_buf(input).await
+                unix.read_buf(&mut input.limit(READ_BYTES_MAX)).await
             }
             #[cfg(feature = "tls")]
             Stream::Tls(tls) => {

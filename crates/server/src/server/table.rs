@@ -125,7 +125,11 @@ static TABLE: [Command; 70] = [
     connection("QUIT", -1, session::quit, true, "Closes the connection"),
     connection("RESET", 1, session::reset, true, "Resets the connection"),
     connection("SELECT", 2, keys::select, false, "Selects one of the databases, each with names of its own"),
-    connection("CLIENT", -2, client::client, false, "Names the connection, lists and ends connections"),
+    // Lists may be long.
+    Command {
+        run: Action::Waiting(client::client),
+        ..connection("CLIENT", -2, client::client, false, "Names the connection, lists and ends connections")
+    },
     change("DEL", -2, keys::delete, All, "Deletes filters"),
     change("UNLINK", -2, keys::delete, All, "Deletes filters"),
     ask_names("EXISTS", -2, keys::exists, All, "How many of the names have a filter"),
