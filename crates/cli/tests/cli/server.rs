@@ -172,8 +172,8 @@ pub fn asks(client: &mut Client, exchanges: &[(&str, &str)]) {
     }
 }
 
-/// What the client that asks for `client_bytes` holds itself, at most: the buffer that it reads into.
-pub const OWN_BYTES: u64 = 32 << 10;
+/// What a connection holds that waits for its client, at most.
+pub const OWN_BYTES: u64 = 12 << 10;
 
 /// Waits for a condition.
 pub fn eventually(what: &str, mut is_so: impl FnMut() -> bool) {

@@ -77,6 +77,8 @@ impl Client {
 #[derive(Default)]
 pub struct Clients {
     by_id: Mutex<BTreeMap<u64, Arc<Client>>>,
+    /// Those that hold more memory than every connection takes.
+    holders: Mutex<BTreeMap<u64, Arc<Client>>>,
 }
 
 impl Clients {
@@ -106,14 +108,28 @@ impl Clients {
         self.map().values().cloned().collect()
     }
 
-    /// The one whose requests and replies take the most memory.
+    /// Notes whether a client holds more memory than every connection takes.
+    pub fn set_holder(&self, client: &Arc<Client>, holds_more: bool) {
+        let mut holders = lock(&self.holders);
+        if holds_more {
+            holders.insert(client.id, Arc::clone(client));
+        } else {
+            holders.remove(&client.id);
+        }
+    }
+
+    /// The one that holds the most memory, if it is more than every connection takes.
     pub fn largest(&self) -> Option<Arc<Client>> {
-        let map = self.map();
-        let living = map.values().filter(|client| !client.is_killed());
+        let holders = lock(&self.holders);
+        let living = holders.values().filter(|client| !client.is_killed());
         living.max_by_key(|client| client.held.load(Relaxed)).cloned()
     }
 
     fn map(&self) -> MutexGuard<'_, BTreeMap<u64, Arc<Client>>> {
-        self.by_id.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.by_id)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }

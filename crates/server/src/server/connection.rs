@@ -6,7 +6,7 @@
 
 use super::command::{Action, TransactionStep};
 use super::executor::Executor;
-use super::memory::Lease;
+use super::memory::{CONNECTION_BYTES, Lease};
 use super::multi::{self, Multi};
 use super::request::Request;
 use super::state::{Server, Session};
@@ -36,8 +36,12 @@ const REFUSED_LOGINS_MAX: u32 = 10;
 const REFUSAL_DELAY: Duration = Duration::from_millis(10);
 /// How long a wrong password waits for its reply: doubled with each one.
 const FIRST_REFUSAL_DELAY: Duration = Duration::from_millis(25);
-/// Requests shorter than this are not measured: it is what a read takes.
-const UNMEASURED_BYTES: usize = 4 << 10;
+/// A connection that waits for its client may keep this much besides what all have, in bytes: room for a few
+/// arguments and replies.
+const KEPT_BYTES: usize = 2 << 10;
+/// A connection that is being served may have so many bytes of input without counting them: there are no more
+/// of these than threads, and whoever sends short requests shall not wait for those who hold memory.
+const SERVED_BYTES: usize = 64 << 10;
 
 struct Connection<'s> {
     wire: Wire,
@@ -86,6 +90,7 @@ pub async fn serve(stream: Stream, server: Arc<Server>, id: u64, mut stop: watch
 impl Connection<'_> {
     /// Reads the bytes that arrived and executes their requests.
     async fn turn(&mut self, stopped: Pin<&mut impl Future<Output = End>>) -> Result<(), End> {
+        self.measure().await?;
         let is_busy = self.receive(stopped).await?;
         loop {
             let limits =
@@ -110,11 +115,16 @@ impl Connection<'_> {
         if self.input.is_empty() {
             self.input = BytesMut::new();
             self.unfinished_since = None;
-        } else if complete > 0 || self.unfinished_since.is_none() {
-            // Of a busy client, nearly every read ends within a request, but another one.
-            self.unfinished_since = Some(Instant::now());
+        } else {
+            let wants_room = self.input.capacity() > 2 * self.input.len() + KEPT_BYTES;
+            if complete > 0 || wants_room {
+                self.input = BytesMut::from(self.input.as_ref()); // It holds what it needs, and no more.
+            }
+            if complete > 0 || self.unfinished_since.is_none() {
+                // Of a busy client, nearly every read ends within a request, but another one.
+                self.unfinished_since = Some(Instant::now());
+            }
         }
-        self.measure().await?;
         if is_busy {
             yield_now().await; // More input is waiting: let other connections run first.
         }
@@ -138,15 +148,16 @@ impl Connection<'_> {
         let deadline = [idle, login, unfinished].into_iter().flatten().min();
         let is_busy = self.wire.receive(&mut self.input, deadline, stopped).await?;
         self.executor.session.client.note_request();
-        self.measure().await?;
+        if self.input.capacity() > SERVED_BYTES {
+            self.measure().await?;
+        }
         Ok(is_busy)
     }
 
-    /// Counts the memory of the request, of queued commands and of replies. Short requests of clients that
-    /// are known count nothing.
+    /// Counts the memory of the connection: of requests, of queued commands and of replies.
     async fn measure(&mut self) -> Result<(), End> {
         let held = self.input.capacity() + self.parser.bytes() + self.multi.held() + self.executor.bytes();
-        let counted = if held < UNMEASURED_BYTES { 0 } else { held };
+        let counted = CONNECTION_BYTES + if held < KEPT_BYTES { 0 } else { held };
         if counted == self.lease.held() || self.lease.hold(counted).await {
             return Ok(());
         }
@@ -196,7 +207,11 @@ impl Connection<'_> {
         if self.executor.session.has_to_wait {
             self.wait_after_refusal().await?;
         }
-        if self.executor.replies.bytes.len() > REPLY_BYTES { self.flush().await } else { Ok(()) }
+        if self.executor.replies.bytes.len() > REPLY_BYTES {
+            self.flush().await?;
+            yield_now().await; // Whoever reads fast would keep others waiting.
+        }
+        Ok(())
     }
 
     async fn execute_transaction(&mut self, open: Transaction) -> Result<(), End> {
@@ -211,8 +226,7 @@ impl Connection<'_> {
         self.executor.replies.array(open.commands.len());
         let (mut next, mut is_cut) = (0, false);
         while next < open.commands.len() {
-            let reply_bytes = if is_exclusive { KEPT_REPLY_BYTES } else { REPLY_BYTES };
-            next = multi::execute(&mut self.executor, &open, next, reply_bytes).await;
+            next = multi::execute(&mut self.executor, &open, next, REPLY_BYTES).await;
             if is_exclusive {
                 is_cut |= self.executor.replies.bytes.len() > KEPT_REPLY_BYTES;
                 if is_cut {
@@ -221,6 +235,7 @@ impl Connection<'_> {
             } else {
                 self.flush().await?;
             }
+            yield_now().await;
         }
         self.executor.is_exclusive = false;
         drop(gate);

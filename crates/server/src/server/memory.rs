@@ -9,6 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
+/// What a connection takes that does nothing, in bytes; as measured, without TLS.
+pub const CONNECTION_BYTES: usize = 8 << 10;
 /// How often one looks whether a connection that was told to go has given its memory back, …
 const STEP: Duration = Duration::from_millis(4);
 /// … how often before the next one has to go, …
@@ -82,7 +84,8 @@ impl<'s> Lease<'s> {
         false
     }
 
-    /// Disconnects the one that holds the most. Returns `false` if that is this one.
+    /// Disconnects the one that holds the most. Returns `false` if that is this one, or if nobody holds more
+    /// than what every connection takes.
     fn disconnect_largest(&self) -> bool {
         let largest = self.clients.largest().filter(|largest| largest.id != self.client.id);
         let Some(other) = largest.filter(|largest| largest.held.load(Relaxed) > self.held) else {
@@ -105,16 +108,24 @@ impl<'s> Lease<'s> {
         } else if !self.memory.try_take(bytes - self.held) {
             return false;
         }
+        self.set(bytes);
+        true
+    }
+
+    fn set(&mut self, bytes: usize) {
+        let holds_more = |bytes: usize| bytes > CONNECTION_BYTES;
+        if holds_more(bytes) != holds_more(self.held) {
+            self.clients.set_holder(&self.client, holds_more(bytes));
+        }
         self.held = bytes;
         self.client.held.store(bytes, Relaxed);
-        true
     }
 }
 
 impl Drop for Lease<'_> {
     fn drop(&mut self) {
         self.memory.give_back(self.held);
-        self.client.held.store(0, Relaxed);
+        self.set(0);
     }
 }
 
@@ -122,22 +133,24 @@ impl Drop for Lease<'_> {
 mod tests {
     use super::*;
 
+    const KIB: usize = 1 << 10;
+
     #[tokio::test]
     async fn the_largest_holder_gives_way_to_a_smaller_one() {
-        let (memory, clients) = (Memory::new(1000), Clients::default());
+        let (memory, clients) = (Memory::new(1000 * KIB), Clients::default());
         let (large, small) = (clients.enter(1, None), clients.enter(2, None));
         let mut hoard = Lease::new(&memory, &clients, Arc::clone(&large));
         let mut honest = Lease::new(&memory, &clients, Arc::clone(&small));
-        assert!(hoard.hold(900).await);
+        assert!(hoard.hold(900 * KIB).await);
         let freed = async {
             large.killed().await;
             drop(hoard);
         };
-        let (got, ()) = tokio::join!(honest.hold(300), freed);
+        let (got, ()) = tokio::join!(honest.hold(300 * KIB), freed);
         assert!(got && large.is_killed() && !small.is_killed());
-        assert_eq!(memory.held(), 300);
-        assert!(!honest.hold(1001).await, "the largest one itself is refused");
-        assert!(!small.is_killed() && honest.hold(1000).await);
+        assert_eq!(memory.held(), 300 * KIB);
+        assert!(!honest.hold(1001 * KIB).await, "the largest one itself is refused");
+        assert!(!small.is_killed() && honest.hold(1000 * KIB).await);
         drop(honest);
         assert_eq!(memory.held(), 0);
     }

@@ -76,7 +76,7 @@ impl Wire {
     pub async fn close(&mut self) {
         let drain = async {
             let _ = self.stream.shutdown().await;
-            let mut dropped = [0; 4096];
+            let mut dropped = vec![0; 4096]; // Not in the future, which every connection has.
             while self.stream.read(&mut dropped).await.is_ok_and(|len| len > 0) {}
         };
         let _ = timeout(LINGER, drain).await;
