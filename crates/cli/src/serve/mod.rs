@@ -1,5 +1,6 @@
 //! `sidebloom serve`: filters for Redis clients.
 
+mod allocator;
 pub mod common;
 mod passed;
 mod unix_socket;
