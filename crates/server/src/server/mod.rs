@@ -23,6 +23,7 @@ mod table;
 #[cfg(feature = "tls")]
 mod tls;
 mod transaction;
+mod usage;
 mod users;
 mod wire;
 mod writer;

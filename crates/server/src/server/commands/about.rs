@@ -2,6 +2,7 @@
 
 use super::super::checkpoints::Started;
 use super::super::command::{Action, Call, Command};
+use super::super::usage;
 use super::numbers::integer;
 use crate::filters::Filters;
 use std::sync::Arc;
@@ -36,11 +37,18 @@ pub fn command(call: &mut Call<'_>) {
         call.replies.map(commands.len());
         for command in commands {
             call.replies.bulk(command.name.to_ascii_lowercase());
-            call.replies.map(2);
+            let usage = usage::of(command.name);
+            let has_arguments = !usage.is_empty();
+            call.replies.map(2 + usize::from(has_arguments));
             call.replies.bulk("summary");
             call.replies.bulk(command.summary);
             call.replies.bulk("group");
-            call.replies.bulk(command.group);
+            // Clients of RedisBloom find these in a module.
+            call.replies.bulk(if matches!(command.group, "bf" | "cf") { "module" } else { command.group });
+            if has_arguments {
+                call.replies.bulk("arguments");
+                usage::reply(call.replies, usage);
+            }
         }
     } else if call.is(1, "GETKEYS") && call.args.len() > 2 {
         keys_of(call);
