@@ -158,25 +158,30 @@ mod tests {
     use super::super::table::COMMANDS;
     use super::*;
 
-    fn shapes(usage: &str) -> Vec<(String, &'static str, Option<&str>, bool, bool, usize)> {
-        let shape =
-            |a: Argument<'static>| (a.name, a.kind, a.token, a.is_optional, a.is_repeated, a.choices.len());
-        arguments(Box::leak(usage.to_owned().into_boxed_str())).into_iter().map(shape).collect()
+    fn plain(name: &str, kind: &'static str) -> Argument<'static> {
+        let name = name.to_owned();
+        Argument { name, kind, token: None, is_optional: false, is_repeated: false, choices: Vec::new() }
     }
 
     #[test]
     fn usage_lines_are_taken_apart() {
         assert_eq!(arguments(""), []);
+        let token = |name, kind, token| Argument { token: Some(token), ..plain(name, kind) };
+        let optional = |argument| Argument { is_optional: true, ..argument };
+        let choice = |name, choices| optional(Argument { choices, ..plain(name, "oneof") });
         assert_eq!(
-            shapes("key [BUCKETSIZE size] [NOCREATE] [field:SIZE|ITEMS] [ASYNC|EX seconds] ITEMS item…"),
+            arguments("key [BUCKETSIZE size] [NOCREATE] [field:SIZE|ITEMS] [ASYNC|EX seconds] ITEMS item…"),
             [
-                ("key".to_owned(), "key", None, false, false, 0),
-                ("bucketsize".to_owned(), "integer", Some("BUCKETSIZE"), true, false, 0),
-                ("nocreate".to_owned(), "pure-token", Some("NOCREATE"), true, false, 0),
-                ("field".to_owned(), "oneof", None, true, false, 2),
-                ("choice".to_owned(), "oneof", None, true, false, 2),
-                ("items".to_owned(), "pure-token", Some("ITEMS"), false, false, 0),
-                ("item".to_owned(), "string", None, false, true, 0),
+                plain("key", "key"),
+                optional(token("bucketsize", "integer", "BUCKETSIZE")),
+                optional(token("nocreate", "pure-token", "NOCREATE")),
+                choice(
+                    "field",
+                    vec![token("size", "pure-token", "SIZE"), token("items", "pure-token", "ITEMS")]
+                ),
+                choice("choice", vec![token("async", "pure-token", "ASYNC"), token("ex", "integer", "EX")]),
+                token("items", "pure-token", "ITEMS"),
+                Argument { is_repeated: true, ..plain("item", "string") },
             ]
         );
     }
