@@ -1,11 +1,12 @@
 //! What a command takes, as a line that people read, and as `COMMAND DOCS` tells it to programs.
 //!
 //! ```text
-//! key capacity [BUCKETSIZE size] [ASYNC|SYNC] [field:SIZE|ITEMS] item…
+//! key capacity [BUCKETSIZE size] [NOCREATE] [field:SIZE|ITEMS] item…
 //! ```
 //!
 //! Words in capitals are written as they are, other words stand for values. What is in brackets may be left
-//! out, one of what is between bars is taken (its name comes before a colon), and `…` may be repeated.
+//! out, one of what is between bars is taken (the name of the choice comes before a colon), and `…` may be
+//! repeated.
 
 use crate::resp::Replies;
 
@@ -129,8 +130,7 @@ fn argument(part: &str, is_optional: bool) -> Argument<'_> {
         is_repeated,
         choices: Vec::new(),
     };
-    if part.contains('|') {
-        let (name, choices) = part.split_once(':').unwrap_or(("choice", part));
+    if let Some((name, choices)) = part.split_once(':') {
         let choices = choices.split('|').map(|choice| argument(choice, false)).collect();
         return Argument { choices, ..plain(name, "oneof", None) };
     }
@@ -147,7 +147,7 @@ fn kind_of(value: &str) -> &'static str {
         "error_rate" => "double",
         "pattern" => "pattern",
         "capacity" | "expansion" | "size" | "iterations" | "iterator" | "seconds" | "milliseconds"
-        | "count" | "cursor" | "index" | "version" => "integer",
+        | "count" | "cursor" | "index" => "integer",
         "unix-time-seconds" | "unix-time-milliseconds" => "unix-time",
         _ => "string",
     }
@@ -170,16 +170,12 @@ mod tests {
         let optional = |argument| Argument { is_optional: true, ..argument };
         let choice = |name, choices| optional(Argument { choices, ..plain(name, "oneof") });
         assert_eq!(
-            arguments("key [BUCKETSIZE size] [NOCREATE] [field:SIZE|ITEMS] [ASYNC|EX seconds] ITEMS item…"),
+            arguments("key [BUCKETSIZE size] [NOCREATE] [field:SIZE|EX seconds] ITEMS item…"),
             [
                 plain("key", "key"),
                 optional(token("bucketsize", "integer", "BUCKETSIZE")),
                 optional(token("nocreate", "pure-token", "NOCREATE")),
-                choice(
-                    "field",
-                    vec![token("size", "pure-token", "SIZE"), token("items", "pure-token", "ITEMS")]
-                ),
-                choice("choice", vec![token("async", "pure-token", "ASYNC"), token("ex", "integer", "EX")]),
+                choice("field", vec![token("size", "pure-token", "SIZE"), token("ex", "integer", "EX")]),
                 token("items", "pure-token", "ITEMS"),
                 Argument { is_repeated: true, ..plain("item", "string") },
             ]
@@ -213,11 +209,11 @@ mod tests {
              *8 $4 name $2 ex $4 type $7 integer $5 token $2 EX $5 flags *1 +optional "
         );
         let mut replies = Replies { resp3: true, ..Replies::default() };
-        reply(&mut replies, "[A|B]");
+        reply(&mut replies, "[of:A|B]");
         let text = String::from_utf8(replies.bytes).unwrap().replace("\r\n", " ");
         assert_eq!(
             text,
-            "*1 %4 $4 name $6 choice $4 type $5 oneof $5 flags ~1 +optional $9 arguments \
+            "*1 %4 $4 name $2 of $4 type $5 oneof $5 flags ~1 +optional $9 arguments \
              *2 %3 $4 name $1 a $4 type $10 pure-token $5 token $1 A \
              %3 $4 name $1 b $4 type $10 pure-token $5 token $1 B "
         );
