@@ -96,11 +96,40 @@ fn an_idle_connection_gives_the_memory_of_large_requests_back() {
             client
         })
         .collect();
+    eventually("nothing else is held", || info(&mut idle[0], "client_bytes") < 8 * OWN_BYTES);
     // Connections that do nothing are counted, too.
     assert!(info(&mut idle[0], "client_bytes") >= 8 * (8 << 10));
-    eventually("nothing else is held", || info(&mut idle[0], "client_bytes") < 8 * OWN_BYTES);
     // What the allocator keeps is another matter, but that is bounded too.
     eventually("the memory is given back", || server.memory().saturating_sub(before) < 128 << 20);
+}
+
+/// What a client does not read is its memory, and it can be disconnected all the same.
+#[test]
+fn replies_that_nobody_reads_are_counted_until_the_client_is_killed() {
+    const BYTES: usize = 20_000_000;
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::of_filters(dir.path(), &[]);
+    let (mut deaf, mut other) = (server.connect(), server.connect());
+    let id = deaf.ask("CLIENT ID");
+    deaf.send(request(&[&b"ECHO"[..], &vec![b'x'; BYTES]]));
+    eventually("request and reply are counted", || info(&mut other, "client_bytes") > 2 * BYTES as u64);
+    assert_eq!(other.ask(&format!("CLIENT KILL ID {}", id.trim_start_matches(':'))), ":1");
+    eventually("it is gone", || info(&mut other, "connected_clients") == 1);
+    assert!(info(&mut other, "client_bytes") < OWN_BYTES);
+    assert!(other.ask("CLIENT KILL").starts_with("-ERR wrong number of arguments"));
+}
+
+/// Twenty thousand guesses took a tenth of a second inside a transaction.
+#[test]
+fn nobody_logs_in_inside_a_transaction() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::of_filters(dir.path(), &[]);
+    let mut client = server.connect();
+    for login in ["AUTH default guess", "HELLO 3 AUTH default guess"] {
+        assert_eq!(client.ask("MULTI"), "+OK");
+        assert_eq!(client.ask(login), "-ERR Command not allowed inside a transaction");
+        assert!(client.ask("EXEC").starts_with("-EXECABORT"));
+    }
 }
 
 /// Seventeen idle clients with unfinished requests took all memory for ever.

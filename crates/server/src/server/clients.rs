@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::sync::Notify;
@@ -38,19 +40,20 @@ pub struct ClientText {
 impl Client {
     /// Disconnects it soon.
     pub fn kill(&self) {
-        self.is_killed.store(true, Relaxed);
-        self.killed.notify_one();
+        self.is_killed.store(true, Release);
+        self.killed.notify_waiters();
     }
 
     /// Waits until it is to be disconnected.
     pub async fn killed(&self) {
-        while !self.is_killed.load(Relaxed) {
-            self.killed.notified().await;
+        let killed = self.killed.notified(); // From here on it hears of it, so nothing is missed.
+        if !self.is_killed() {
+            killed.await;
         }
     }
 
     pub fn is_killed(&self) -> bool {
-        self.is_killed.load(Relaxed)
+        self.is_killed.load(Acquire)
     }
 
     /// Its address; empty over a Unix socket.
@@ -132,4 +135,18 @@ impl Clients {
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The connection waits for it, and so does what sends its replies.
+    #[tokio::test]
+    async fn all_that_wait_for_the_end_of_a_client_hear_of_it() {
+        let client = Clients::default().enter(1, None);
+        let all = async { tokio::join!(client.killed(), client.killed(), async { client.kill() }) };
+        tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
+        client.killed().await;
+    }
 }

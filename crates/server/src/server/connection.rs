@@ -39,8 +39,8 @@ const FIRST_REFUSAL_DELAY: Duration = Duration::from_millis(25);
 /// A connection that waits for its client may keep this much besides what all have, in bytes: room for a few
 /// arguments and replies.
 const KEPT_BYTES: usize = 2 << 10;
-/// A connection that is being served may have so many bytes of input without counting them: there are no more
-/// of these than threads, and whoever sends short requests shall not wait for those who hold memory.
+/// A connection may have so many bytes of input without counting them while it executes its requests: whoever
+/// sends short ones shall not wait for those who hold memory.
 const SERVED_BYTES: usize = 64 << 10;
 
 struct Connection<'s> {
@@ -161,7 +161,12 @@ impl Connection<'_> {
         if counted == self.lease.held() || self.lease.hold(counted).await {
             return Ok(());
         }
+        self.refuse_memory().await
+    }
+
+    async fn refuse_memory(&mut self) -> Result<(), End> {
         self.server.counters.disconnected.fetch_add(1, Relaxed);
+        self.executor.replies.bytes = Vec::new();
         self.disconnect(&format!(
             "ERR requests and replies of all clients need more than {} bytes, try again later",
             self.server.memory.max()
@@ -181,6 +186,12 @@ impl Connection<'_> {
                     let Executor { session, replies, .. } = &mut self.executor;
                     begun = self.multi.step(step, session, replies);
                     debug_assert!(begun.is_none() || step == TransactionStep::Exec);
+                }
+                _ if self.multi.is_open() && command.is_open && !command.passes_transaction() => {
+                    // Wrong passwords have to wait, which the other commands of a transaction shall not.
+                    self.multi.spoil();
+                    let refusal = "ERR Command not allowed inside a transaction";
+                    self.executor.refuse(refusal, &self.input).await;
                 }
                 _ if self.multi.is_open() && !command.passes_transaction() => {
                     self.multi.queue(command, request, &mut self.lease, &mut self.executor.replies).await;
@@ -263,7 +274,18 @@ impl Connection<'_> {
         if refused >= REFUSED_LOGINS_MAX { Err("too many wrong passwords") } else { Ok(()) }
     }
 
+    /// Sends the replies. Large ones count as the client's memory until it has read them.
     async fn flush(&mut self) -> Result<(), End> {
+        let (before, replies) = (self.lease.held(), self.executor.replies.bytes.capacity());
+        if replies > REPLY_BYTES && !self.lease.hold(before + replies).await {
+            return self.refuse_memory().await;
+        }
+        self.send().await?;
+        self.lease.hold(before).await; // It holds no more than that, so nothing is refused.
+        Ok(())
+    }
+
+    async fn send(&mut self) -> Result<(), End> {
         let sent = self.wire.send(&mut self.executor.replies).await;
         if sent.is_err() {
             self.server.counters.disconnected.fetch_add(1, Relaxed);
@@ -274,7 +296,7 @@ impl Connection<'_> {
     /// Sends an error and closes the connection.
     async fn disconnect<T>(&mut self, why: &str) -> Result<T, End> {
         self.executor.replies.error(why);
-        self.flush().await?;
+        self.send().await?;
         self.wire.close().await;
         Err("the client was disconnected")
     }

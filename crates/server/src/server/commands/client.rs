@@ -112,6 +112,9 @@ fn list(call: &mut Call<'_>, options: &[&[u8]]) {
 
 /// `CLIENT KILL address`, or `CLIENT KILL [ID id] [ADDR address] [SKIPME yes | no] …`
 fn kill(call: &mut Call<'_>, options: &[&[u8]]) {
+    if options.is_empty() {
+        return call.wrong_arity("CLIENT|KILL");
+    }
     let mine = call.session.client.id;
     let address_of = |client: &Client| client.address_text().into_bytes();
     if let [address] = options {
