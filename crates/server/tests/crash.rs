@@ -31,7 +31,7 @@ fn open(fs: &SimFs, durability: Durability) -> Filters {
 
 /// What is in the store. Fails if a filter's totals are not those of its items, or if rows are left over.
 fn state(filters: &Filters) -> State {
-    let (page, next) = filters.page(0, 0, usize::MAX);
+    let (page, next) = filters.page(0, 0, usize::MAX, usize::MAX);
     assert_eq!(next, None);
     let mut found = State::new();
     let mut rows = 0;
@@ -80,7 +80,7 @@ fn step(filters: &Filters, state: &State, rng: &mut Rng) -> (State, Result<(), R
             }
             counts.retain(|_, count| *count > 0);
             let mut commands = ItemCommands::default();
-            commands.push(&filter, op, items.iter().map(|item| filter.hash(&item.to_le_bytes())));
+            commands.push(&filter, op, false, items.iter().map(|item| filter.hash(&item.to_le_bytes())));
             filters.apply(&commands).map(drop)
         }
         16..18 => {

@@ -31,6 +31,7 @@ mod serve_hostile;
 mod serve_keys;
 mod serve_network;
 mod serve_transactions;
+mod serve_turns;
 mod server;
 mod shown;
 mod store;

@@ -172,6 +172,16 @@ fn the_server_tells_what_redis_tells() {
                 "CONFIG SET nonsense 2",
                 "-ERR Unknown option or number of arguments for CONFIG SET - 'nonsense'",
             ),
+            // All of the settings, or none.
+            (
+                "CONFIG SET bf-initial-size 300 nonsense 2",
+                "-ERR Unknown option or number of arguments for CONFIG SET - 'nonsense'",
+            ),
+            ("CONFIG GET bf-initial-size", "[\"bf-initial-size\" \"200\"]"),
+            ("EXPIRE fixed 10 FOO", "-ERR Unsupported option FOO"),
+            ("EXPIRE fixed 10 GT LT", "-ERR GT and LT options at the same time are not compatible"),
+            ("CLIENT LIST ID 1 x", "-ERR Invalid client ID"),
+            ("COMMAND GETKEYS MEMORY USAGE a", "[\"a\"]"),
             ("COMMAND GETKEYS RENAME a b", "[\"a\" \"b\"]"),
             ("COMMAND GETKEYS DEL a b c", "[\"a\" \"b\" \"c\"]"),
             ("COMMAND GETKEYS PING", "-ERR The command has no key arguments"),
@@ -212,6 +222,7 @@ fn the_server_tells_what_redis_tells() {
         "{list}"
     );
     assert!(client.ask(&format!("CLIENT LIST ID {id}")).contains("lib-name=tester"));
+    assert!(!client.ask(&format!("CLIENT LIST ID {id}0")).contains("lib-name=tester"));
     assert_eq!(client.ask(&format!("CLIENT KILL ID {id}")), ":1");
     assert!(other.is_closed());
     assert_eq!(client.ask(&format!("CLIENT KILL ID {id}")), ":0");

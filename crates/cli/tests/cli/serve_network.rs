@@ -28,7 +28,8 @@ fn users_may_do_what_their_rules_say() {
     let dir = tempfile::tempdir().unwrap();
     let users = secret(
         &dir.path().join("users"),
-        "# two of them\nuser admin on >open +@all ~*\nuser reader on >secret +@read +@connection %R~songs:*\n",
+        "# two of them\nuser admin on >open +@all ~*\nuser reader on >secret +@read +@connection %R~songs:*\n\
+         user writer on >secret +@all %W~drop:* ~mine:*\n",
     );
     let server = Server::of_filters(dir.path(), &["--users", &users]);
     let (mut admin, mut reader) = (server.connect(), server.connect());
@@ -40,6 +41,7 @@ fn users_may_do_what_their_rules_say() {
             ("AUTH reader wrong", "-WRONGPASS invalid username-password pair or user is disabled."),
             ("AUTH reader secret", "+OK"),
             ("BF.EXISTS songs:1 a", ":1"),
+            ("MEMORY USAGE other", "-NOPERM No permissions to access a key"),
             ("BF.EXISTS other a", "-NOPERM No permissions to access a key"),
             ("BF.ADD songs:1 b", "-NOPERM User reader has no permissions to run the 'bf.add' command"),
             ("FLUSHALL", "-NOPERM User reader has no permissions to run the 'flushall' command"),
@@ -50,7 +52,21 @@ fn users_may_do_what_their_rules_say() {
             ("BF.EXISTS songs:1 a", "-NOAUTH Authentication required."),
         ],
     );
-    assert_eq!(admin.ask("ACL USERS"), "[\"admin\" \"reader\"]");
+    // Whoever may only write a filter cannot read it under another name.
+    let mut writer = server.connect();
+    asks(
+        &mut writer,
+        &[
+            ("AUTH writer secret", "+OK"),
+            ("BF.ADD drop:1 a", ":1"),
+            ("RENAME drop:1 mine:1", "-NOPERM No permissions to access a key"),
+            ("BF.ADD mine:1 a", ":1"),
+            ("RENAMENX mine:1 drop:2", ":1"),
+            ("RESET", "+RESET"),
+        ],
+    );
+    assert!(!admin.ask("CLIENT LIST").contains("user=writer"));
+    assert_eq!(admin.ask("ACL USERS"), "[\"admin\" \"reader\" \"writer\"]");
     let list = admin.ask("ACL LIST");
     assert!(list.contains("user reader on %R~songs:* -@all") && !list.contains("secret"), "{list}");
     assert!(admin.ask("ACL CAT dangerous").contains("\"flushall\""));

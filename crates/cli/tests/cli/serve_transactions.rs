@@ -77,6 +77,44 @@ fn watched_transactions_of_many_clients_lose_nothing() {
     assert_eq!(server.connect().ask("BF.CARD counter"), ":200");
 }
 
+/// Half of the additions failed with "not found".
+#[test]
+fn no_addition_fails_because_others_delete_the_filter() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::of_filters(dir.path(), &[]);
+    let is_over = AtomicBool::new(false);
+    let many = "BF.MADD f ".to_owned() + &(0..9000).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
+    thread::scope(|scope| {
+        for deletion in ["DEL f c", "FLUSHDB", "PEXPIRE f 1", "RENAME f g", "UNLINK c f"] {
+            let (server, is_over) = (&server, &is_over);
+            scope.spawn(move || {
+                let mut client = server.connect();
+                while !is_over.load(Relaxed) {
+                    let reply = client.ask(deletion);
+                    assert!(!reply.starts_with('-') || reply == "-ERR no such key", "{deletion}: {reply}");
+                }
+            });
+        }
+        let over = SetOnDrop(&is_over); // Even if an assertion fails.
+        let additions = [many.as_str(), "BF.ADD f a", "CF.ADD c a", "CF.ADDNX c b", "BF.INSERT f ITEMS a b"];
+        let adding = additions.map(|addition| {
+            let server = &server;
+            scope.spawn(move || {
+                let mut client = server.connect();
+                for _ in 0..if addition.len() > 100 { 10 } else { 500 } {
+                    let reply = client.ask(addition);
+                    assert!(!reply.contains('-'), "{addition:.20}: {reply}");
+                }
+                // Several of them in one batch.
+                client.send(request(&["CF.ADD", "c", "x"]).repeat(300));
+                (0..300).for_each(|_| assert_eq!(client.reply(), ":1"));
+            })
+        });
+        adding.into_iter().for_each(|adding| adding.join().unwrap());
+        drop(over);
+    });
+}
+
 /// Between the commands of a transaction that changes something, nobody else changes anything.
 #[test]
 fn nobody_changes_anything_during_a_transaction() {

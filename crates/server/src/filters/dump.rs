@@ -3,21 +3,25 @@
 //! ```text
 //! chunk  = magic "SBLDUMP1", kind u8 (0 head, 1 rows), payload, CRC-32 of all that, u32
 //! head   = the filter's record (record.rs), without its totals and its expiry
-//! rows   = (hash u128 big-endian, count varint)*, hashes ascending
+//! rows   = mark u64, (hash u128 big-endian, count varint)*
 //! ```
+//!
+//! - *mark*: the first half of the hash of nothing, under the filter's key: rows of another filter are
+//!   refused.
+//! - *hash*, *count*: those of a row. Hashes ascend.
 //!
 //! A filter with the head's parameters and key of the hash is created first. Then the rows are put, in any
 //! order and as often as one likes: a row of a chunk replaces that of the filter. Items that are added to the
 //! first filter during a dump may be missing from it.
 //!
 //! Positions are those of RedisBloom's protocol: 0 asks for the head, which is loaded at position 1; position
-//! p ≥ 1 asks for rows whose hash has p - 1 or more in its first 62 bits. After the last chunk, the next
-//! position is 0.
+//! p ≥ 1 asks for rows whose hash has p - 1 or more in its first 62 bits, which are loaded at the next
+//! position, at least 2. After the last chunk, the next position is 0.
 
 use super::filter::Filter;
 use super::keys::Created;
 use super::parameters::Kind;
-use super::record::{Record, Totals, decode_count, encode_count, hash_of, item_key};
+use super::record::{ITEMS_MAX, Record, Totals, decode_count, encode_count, item_key, split_key};
 use super::refusal::{Refusal, Result};
 use super::store::Filters;
 use sidebloom::Batch;
@@ -26,10 +30,13 @@ use std::sync::Arc;
 
 const MAGIC: &[u8; 8] = b"SBLDUMP1";
 const HEAD: u8 = 0;
-const ROWS: u8 = 1;
+pub(super) const ROWS: u8 = 1;
 const CRC_BYTES: usize = 4;
 /// Rows of a chunk, at least, unless there are no more: about 300 KB.
 const ROWS_MIN: usize = 1 << 14;
+/// Rows of a chunk, at most: of random hashes, no two are alike where it has to end. Those that a client has
+/// chosen may be.
+pub(super) const ROWS_MAX: usize = 2 * ROWS_MIN;
 /// Bits of a hash that are not part of a position, so that all positions fit in an i64.
 const BELOW_POSITION: u32 = 128 - 62;
 
@@ -37,20 +44,23 @@ impl Filters {
     /// The part of a filter at a position, and the position of the next one. 0 and nothing after the last.
     ///
     /// # Errors
-    /// [`Refusal::Store`].
+    /// [`Refusal::Store`]; [`Refusal::NoDump`] for a filter that was loaded from a dump made by hand.
     pub fn dump(&self, filter: &Filter, position: u64) -> Result<(u64, Vec<u8>)> {
         let Some(first) = position.checked_sub(1) else {
             let record = Record { expires_at: 0, ..filter.record(Totals::default()) };
             return Ok((1, seal(HEAD, &record.encode())));
         };
         let Some(first) = start_of(first) else { return Ok((0, Vec::new())) };
-        let (mut payload, mut count, mut last) = (Vec::new(), 0, None);
+        let (mut payload, mut count, mut last) = (mark_of(filter).to_le_bytes().to_vec(), 0, None);
         let mut rows =
             self.items.range(&item_key(filter.id(), first)[..]..=&item_key(filter.id(), u128::MAX)[..]);
         while let Some((key, value)) = rows.next_row()? {
-            let hash = hash_of(key).ok_or_else(|| self.damaged("the key of an item"))?;
+            let (_, hash) = split_key(key).ok_or_else(|| self.damaged("the key of an item"))?;
             if count >= ROWS_MIN && last.is_some_and(|last| last != hash >> BELOW_POSITION) {
                 break;
+            }
+            if count == ROWS_MAX {
+                return Err(Refusal::NoDump);
             }
             last = Some(hash >> BELOW_POSITION);
             count += 1;
@@ -82,9 +92,10 @@ impl Filters {
     /// Puts the rows of a part of a dump into a filter that was created with the head of that dump.
     ///
     /// # Errors
-    /// [`Refusal::BadChunk`], [`Refusal::NotFound`] if the filter was deleted, [`Refusal::Store`].
+    /// [`Refusal::BadChunk`], also for rows of another filter; [`Refusal::Full`] for more than it can have;
+    /// [`Refusal::NotFound`] if the filter was deleted; [`Refusal::Store`].
     pub fn load_rows(&self, filter: &Arc<Filter>, chunk: &[u8]) -> Result<()> {
-        let rows = open(ROWS, chunk).and_then(|payload| decode_rows(payload, filter.kind()));
+        let rows = open(ROWS, chunk).and_then(|payload| decode_rows(payload, filter));
         let rows = rows.ok_or(Refusal::BadChunk)?;
         let _changing = self.change();
         let Some(place) = self.names.place_of(filter.id()) else { return Err(Refusal::NotFound) };
@@ -96,8 +107,13 @@ impl Filters {
         for ((key, (_, count)), before) in keys.iter().zip(&rows).zip(before) {
             let (bytes, len) = encode_count(*count);
             items.put(key, bytes.split_at(len).0);
-            totals.items =
-                totals.items.saturating_sub(before).checked_add(*count).ok_or(Refusal::BadChunk)?;
+            totals.items = totals.items.saturating_sub(before).saturating_add(*count);
+            if totals.items > ITEMS_MAX {
+                return Err(Refusal::BadChunk);
+            }
+        }
+        if totals.items > filter.items() && filter.parameters().is_full(totals.items - 1) {
+            return Err(Refusal::Full);
         }
         batch.keyspace(&self.records).put(place.as_key(), filter.record(totals).encode());
         self.db.write(batch)?;
@@ -117,7 +133,7 @@ fn start_of(position: u64) -> Option<u128> {
 }
 
 /// A chunk of this kind.
-fn seal(kind: u8, payload: &[u8]) -> Vec<u8> {
+pub(super) fn seal(kind: u8, payload: &[u8]) -> Vec<u8> {
     let mut chunk = Vec::with_capacity(MAGIC.len() + 1 + payload.len() + CRC_BYTES);
     chunk.extend_from_slice(MAGIC);
     chunk.put_u8(kind);
@@ -133,13 +149,22 @@ fn open(kind: u8, chunk: &[u8]) -> Option<&[u8]> {
     covered.strip_prefix(MAGIC)?.strip_prefix(&[kind]).filter(|_| is_intact)
 }
 
-/// The rows of a chunk; `None` unless their hashes ascend, and their counts can be those of this kind.
-fn decode_rows(payload: &[u8], kind: Kind) -> Option<Vec<(u128, u64)>> {
+/// What the rows of a filter begin with in chunks.
+pub(super) fn mark_of(filter: &Filter) -> u64 {
+    (filter.hash(b"") >> 64) as u64
+}
+
+/// The rows of a chunk; `None` unless it is of a filter with this key, the hashes ascend, and the counts can
+/// be those of this kind.
+fn decode_rows(payload: &[u8], filter: &Filter) -> Option<Vec<(u128, u64)>> {
     let (mut d, mut rows) = (Decoder::new(payload), Vec::<(u128, u64)>::new());
+    if d.u64()? != mark_of(filter) {
+        return None;
+    }
     while d.remaining() > 0 {
         let hash = u128::from_be_bytes(d.take(16)?.try_into().ok()?);
         let count = d.varint()?;
-        let is_count = if kind == Kind::Bloom { count == 1 } else { count >= 1 };
+        let is_count = if filter.kind() == Kind::Bloom { count == 1 } else { count >= 1 };
         if !is_count || rows.last().is_some_and(|(before, _)| *before >= hash) {
             return None;
         }

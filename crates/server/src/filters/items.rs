@@ -8,7 +8,7 @@
 
 use super::filter::Filter;
 use super::parameters::Kind;
-use super::record::{ItemKey, Totals, encode_count};
+use super::record::{ITEMS_MAX, ItemKey, Totals, encode_count};
 use super::refusal::{Refusal, Result};
 use super::store::Filters;
 use sidebloom::Batch;
@@ -48,6 +48,8 @@ pub struct ItemCommands {
 struct ItemCommand {
     filter: Arc<Filter>,
     op: ItemOp,
+    /// Whether it continues a command that was accepted.
+    is_rest: bool,
     /// Number of its items.
     len: usize,
 }
@@ -57,11 +59,19 @@ struct ItemCommand {
 pub type ItemOutcomes = Vec<std::result::Result<Vec<ItemOutcome>, Refusal>>;
 
 impl ItemCommands {
-    /// Adds a command, given the hashes of its items ([`Filter::hash`]).
-    pub fn push(&mut self, filter: &Arc<Filter>, op: ItemOp, hashes: impl IntoIterator<Item = u128>) {
+    /// Adds a command, given the hashes of its items ([`Filter::hash`]). `is_rest` if another call had the
+    /// first items of a large command and has accepted it, so that this one does not refuse it.
+    pub fn push(
+        &mut self,
+        filter: &Arc<Filter>,
+        op: ItemOp,
+        is_rest: bool,
+        hashes: impl IntoIterator<Item = u128>,
+    ) {
         let before = self.hashes.len();
         self.hashes.extend(hashes);
-        self.commands.push(ItemCommand { filter: Arc::clone(filter), op, len: self.hashes.len() - before });
+        let len = self.hashes.len() - before;
+        self.commands.push(ItemCommand { filter: Arc::clone(filter), op, is_rest, len });
     }
 
     /// Adds the commands of another.
@@ -73,6 +83,11 @@ impl ItemCommands {
     /// Number of commands.
     pub fn len(&self) -> usize {
         self.commands.len()
+    }
+
+    /// Number of items of all commands.
+    pub fn items(&self) -> usize {
+        self.hashes.len()
     }
 
     /// Whether there is no command.
@@ -113,7 +128,7 @@ impl Filters {
     /// [`apply`](Self::apply).
     pub fn add<I: AsRef<[u8]>>(&self, filter: &Arc<Filter>, items: &[I]) -> Result<Vec<bool>> {
         let mut commands = ItemCommands::default();
-        commands.push(filter, ItemOp::AddNew, items.iter().map(|item| filter.hash(item.as_ref())));
+        commands.push(filter, ItemOp::AddNew, false, items.iter().map(|item| filter.hash(item.as_ref())));
         let outcomes = self.apply(&commands)?.pop().unwrap_or(Err(Refusal::NotFound))?;
         if outcomes.contains(&ItemOutcome::Full) {
             return Err(Refusal::Full);
@@ -186,7 +201,7 @@ impl<'c> Work<'c> {
             return Err(Refusal::NotFound);
         }
         let (_, totals) = self.totals.entry(filter.id()).or_insert_with(|| (filter, filter.totals()));
-        let grows = op != ItemOp::Remove && filter.kind() == Kind::Cuckoo;
+        let grows = op != ItemOp::Remove && filter.kind() == Kind::Cuckoo && !command.is_rest;
         if grows && filter.parameters().parts(totals.items) >= self.max_expansions {
             return Err(Refusal::GrownTooOften);
         }
@@ -205,7 +220,9 @@ impl<'c> Work<'c> {
                     }
                     ItemOutcome::Changed
                 }
-                ItemOp::AddNew | ItemOp::Add if filter.parameters().is_full(totals.items) => {
+                ItemOp::AddNew | ItemOp::Add
+                    if filter.parameters().is_full(totals.items) || totals.items == ITEMS_MAX =>
+                {
                     ItemOutcome::Full
                 }
                 ItemOp::AddNew | ItemOp::Add => {

@@ -92,15 +92,19 @@ impl Filters {
         Ok(places.len() as u64)
     }
 
-    /// Deletes some filters that have expired. Returns whether there may be more.
+    /// Whether a filter has expired that is not deleted yet.
+    pub fn has_any_expired(&self) -> bool {
+        !self.names.expired(self.now(), 1).is_empty()
+    }
+
+    /// Deletes some filters that have expired.
     ///
     /// # Errors
     /// [`Refusal::Store`].
-    pub fn delete_expired(&self) -> Result<bool> {
+    pub fn delete_expired(&self) -> Result<()> {
         let changing = self.change();
         let expired = self.names.expired(self.now(), EXPIRED_AT_ONCE);
-        self.delete_places(&changing, &expired)?;
-        Ok(expired.len() == EXPIRED_AT_ONCE)
+        self.delete_places(&changing, &expired)
     }
 
     fn delete_places(&self, _: &Changing, places: &[Place]) -> Result<()> {
@@ -151,7 +155,8 @@ impl Filters {
     /// `false` and renames nothing.
     ///
     /// # Errors
-    /// [`Refusal::NotFound`], [`Refusal::NameTooLong`], [`Refusal::Store`].
+    /// [`Refusal::NotFound`], [`Refusal::NameTooLong`], [`Refusal::TooManyNames`] for a longer name,
+    /// [`Refusal::Store`].
     pub fn rename(&self, database: u8, from: &[u8], to: &[u8], only_if_free: bool) -> Result<bool> {
         if 1 + to.len() > MAX_KEY_BYTES {
             return Err(Refusal::NameTooLong);
@@ -164,6 +169,10 @@ impl Filters {
         if from == to {
             return Ok(true);
         }
+        let longer = to.len().saturating_sub(from.len());
+        if longer > 0 && self.names.bytes() + longer > self.names_bytes_max {
+            return Err(Refusal::TooManyNames);
+        }
         let (from, to) = (Place::new(database, from), Place::new(database, to));
         let replaced = self.names.get(to.as_key());
         let mut batch = Batch::new();
@@ -175,8 +184,7 @@ impl Filters {
         records.put(to.as_key(), filter.record(filter.totals()).encode());
         self.db.write(batch)?;
         replaced.iter().for_each(|replaced| replaced.set_gone());
-        self.names.remove(&from);
-        self.names.put(to, filter);
+        self.names.rename(&from, to);
         Ok(true)
     }
 

@@ -9,9 +9,6 @@ use std::sync::{Arc, PoisonError, RwLock};
 /// maps (about 100), and the allocator's rounding.
 pub const FILTER_BYTES: usize = 288;
 
-/// A page ends after so many bytes of names.
-const PAGE_BYTES_MAX: usize = 1 << 20;
-
 /// Where a filter is: the number of a database, and a name in it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Place(Arc<[u8]>);
@@ -109,13 +106,13 @@ impl Names {
         self.read(|maps| maps.bytes)
     }
 
-    /// Up to `max` filters with numbers from `first` on, in their order, and the number to continue at. Fewer
-    /// if their names are long.
-    pub fn page(&self, first: u64, max: usize) -> (Vec<(Place, Arc<Filter>)>, Option<u64>) {
+    /// Up to `max` filters with numbers from `first` on, in their order, and the number to continue at. No
+    /// more once their names have `bytes_max` bytes.
+    pub fn page(&self, first: u64, max: usize, bytes_max: usize) -> (Vec<(Place, Arc<Filter>)>, Option<u64>) {
         self.read(|maps| {
             let (mut page, mut bytes) = (Vec::new(), 0);
             for (id, place) in maps.by_id.range(first..) {
-                if page.len() == max || bytes > PAGE_BYTES_MAX {
+                if page.len() == max || bytes >= bytes_max {
                     return (page, Some(*id));
                 }
                 bytes += place.as_key().len();
@@ -132,15 +129,16 @@ impl Names {
 
     /// Puts a filter somewhere, in place of what is there.
     pub fn put(&self, place: Place, filter: Arc<Filter>) {
+        self.write(|maps| maps.put(place, filter));
+    }
+
+    /// Puts the filter that is at `from` elsewhere, in place of what is there. Nobody finds it at both
+    /// places, or at none.
+    pub fn rename(&self, from: &Place, to: Place) {
         self.write(|maps| {
-            maps.remove(&place);
-            maps.bytes += bytes_of(&place);
-            if let Some(counts) = maps.counts_mut(&place) {
-                counts.filters += 1;
+            if let Some(filter) = maps.remove(from) {
+                maps.put(to, filter);
             }
-            maps.note_expiry(&filter, &place);
-            maps.by_id.insert(filter.id(), place.clone());
-            maps.by_place.insert(place, filter);
         });
     }
 
@@ -180,6 +178,17 @@ impl Names {
 }
 
 impl Maps {
+    fn put(&mut self, place: Place, filter: Arc<Filter>) {
+        self.remove(&place);
+        self.bytes += bytes_of(&place);
+        if let Some(counts) = self.counts_mut(&place) {
+            counts.filters += 1;
+        }
+        self.note_expiry(&filter, &place);
+        self.by_id.insert(filter.id(), place.clone());
+        self.by_place.insert(place, filter);
+    }
+
     fn remove(&mut self, place: &Place) -> Option<Arc<Filter>> {
         let filter = self.by_place.remove(place)?;
         self.by_id.remove(&filter.id());

@@ -20,7 +20,8 @@
 //! - *id*: of this filter and no other, above 0. Its items have it, so a filter is renamed by moving its
 //!   record.
 //! - *hash*: SipHash-1-3 with 128 bits under the key of the hash, which is random.
-//! - *items*: how many items the filter has, in a cuckoo filter counted as often as they were added.
+//! - *items*: how many items the filter has, in a cuckoo filter counted as often as they were added; less
+//!   than 2⁶³, as the protocol's integers.
 //! - *deletions*: since the last compaction of a cuckoo filter; 0 in a Bloom filter.
 //!
 //! The store's own checksums cover all of it. A record of another length or with parameters out of range is
@@ -45,6 +46,9 @@ pub struct Record {
     /// Milliseconds since 1970; 0 if it does not expire.
     pub expires_at: u64,
 }
+
+/// More items than this no filter has.
+pub const ITEMS_MAX: u64 = i64::MAX as u64;
 
 /// What a filter counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -88,7 +92,8 @@ impl Record {
             let totals = Totals { items: d.u64()?, deletions: d.u64()? };
             let expires_at = d.u64()?;
             let parameters = decode_parameters(kind, &mut d)?;
-            (d.remaining() == 0 && id > 0).then_some(Record { id, hash_key, parameters, totals, expires_at })
+            let is_fine = d.remaining() == 0 && id > 0 && totals.items <= ITEMS_MAX;
+            is_fine.then_some(Record { id, hash_key, parameters, totals, expires_at })
         };
         fields().ok_or(Unreadable::Damaged)
     }
@@ -141,10 +146,10 @@ pub fn item_key(id: u64, hash: u128) -> ItemKey {
     key
 }
 
-/// The hash in the key of an item's row.
-pub fn hash_of(key: &[u8]) -> Option<u128> {
-    let (_, hash) = key.split_at_checked(8)?;
-    Some(u128::from_be_bytes(hash.try_into().ok()?))
+/// The filter's number and the hash in the key of an item's row.
+pub fn split_key(key: &[u8]) -> Option<(u64, u128)> {
+    let (id, hash) = key.split_first_chunk()?;
+    Some((u64::from_be_bytes(*id), u128::from_be_bytes(hash.try_into().ok()?)))
 }
 
 /// The value of an item's row, and its length.
@@ -169,7 +174,7 @@ mod tests {
             id,
             hash_key: [id << 32, !id],
             parameters,
-            totals: Totals { items: id * 3, deletions: id },
+            totals: Totals { items: (id * 3).min(ITEMS_MAX), deletions: id },
             expires_at,
         };
         [
@@ -197,7 +202,9 @@ mod tests {
     #[test]
     fn fields_out_of_range_are_damage() {
         let [bloom, _, cuckoo] = records().map(|record| record.encode());
-        for (at, byte, record) in [(0, 0, &bloom), (1, 3, &bloom), (57, 0x7f, &bloom), (58, 0, &cuckoo)] {
+        let wrong =
+            [(0, 0, &bloom), (1, 3, &bloom), (33, 0x80, &bloom), (57, 0x7f, &bloom), (58, 0, &cuckoo)];
+        for (at, byte, record) in wrong {
             let mut bytes = record.clone();
             bytes[at] = byte;
             assert_eq!(Record::decode(&bytes), Err(Unreadable::Damaged), "{at}");
@@ -223,8 +230,8 @@ mod tests {
         let mut keys = [item_key(1, 5), item_key(1, u128::MAX), item_key(2, 0), item_key(256, 1)];
         assert!(keys.is_sorted());
         keys.reverse();
-        assert_eq!(hash_of(&item_key(7, 1 << 100)), Some(1 << 100));
-        assert_eq!((hash_of(&[0; 23]), hash_of(&[0; 25])), (None, None));
+        assert_eq!(split_key(&item_key(7, 1 << 100)), Some((7, 1 << 100)));
+        assert_eq!((split_key(&[0; 23]), split_key(&[0; 25])), (None, None));
         for count in [1, 2, u64::MAX] {
             let (bytes, len) = encode_count(count);
             assert_eq!(decode_count(&bytes[..len]), Some(count));

@@ -17,6 +17,8 @@ pub enum Refusal {
     GrownTooOften,
     /// Part of a dump that is not one, or is damaged.
     BadChunk,
+    /// Rows that a client has made up are too many to be told apart.
+    NoDump,
     /// The names of filters take as much memory as they may.
     TooManyNames,
     /// A name longer than a store's key may be.
@@ -39,6 +41,7 @@ impl fmt::Display for Refusal {
             Refusal::Full => f.write_str("ERR non scaling filter is full"),
             Refusal::GrownTooOften => f.write_str("ERR Maximum expansions reached"),
             Refusal::BadChunk => f.write_str("ERR received bad data"),
+            Refusal::NoDump => f.write_str("ERR this filter cannot be dumped: too many hashes begin alike"),
             Refusal::TooManyNames => {
                 f.write_str("OOM command not allowed: the names of the filters take all memory that they may")
             }

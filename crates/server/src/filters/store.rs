@@ -2,7 +2,7 @@
 
 use super::filter::{Filter, Mark};
 use super::names::{FILTER_BYTES, Names, Place, with_key};
-use super::record::{ItemKey, Record, Unreadable, decode_count};
+use super::record::{ItemKey, Record, Unreadable, decode_count, split_key};
 use super::refusal::{Refusal, Result};
 use sidebloom::fs::Fs;
 use sidebloom::{
@@ -96,7 +96,12 @@ impl Filters {
         let db = store.open(path)?;
         check_contents(&db, path)?;
         let (records, items) = (keyspace(&db, RECORDS)?, keyspace(&db, ITEMS)?);
-        let (names, next_id) = read_names(&records, path)?;
+        let (names, mut next_id) = read_names(&records, path)?;
+        // Should there be rows without a filter, no filter gets them.
+        if let Some((key, _)) = items.iter().last()? {
+            let id = split_key(&key).map_or(u64::MAX, |(id, _)| id);
+            next_id = next_id.max(id.saturating_add(1));
+        }
         Ok(Filters {
             db,
             path: path.to_path_buf(),
@@ -150,10 +155,17 @@ impl Filters {
     }
 
     /// The names of a database's filters, and the filters. Looks at up to `max` filters of all databases, in
-    /// the order in which they were created, from number `first` on. Returns the number to continue at,
-    /// unless that was the last. Whatever is there during all calls is returned by one of them, and only one.
-    pub fn page(&self, database: u8, first: u64, max: usize) -> (Vec<NamedFilter>, Option<u64>) {
-        let (page, next) = self.names.page(first, max);
+    /// the order in which they were created, from number `first` on, and at no more once their names have
+    /// `bytes_max` bytes. Returns the number to continue at, unless that was the last. Whatever is there
+    /// during all calls is returned by one of them, and only one.
+    pub fn page(
+        &self,
+        database: u8,
+        first: u64,
+        max: usize,
+        bytes_max: usize,
+    ) -> (Vec<NamedFilter>, Option<u64>) {
+        let (page, next) = self.names.page(first, max, bytes_max);
         let listed = page
             .into_iter()
             .filter(|(place, filter)| place.database() == database && !self.has_expired(filter))

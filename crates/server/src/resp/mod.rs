@@ -48,6 +48,8 @@ pub struct Parser {
     start: usize,
     /// Everything before this is parsed.
     at: usize,
+    /// Bytes of an unfinished inline request that have no line end.
+    searched: usize,
     args: Vec<Range<usize>>,
 }
 
@@ -206,9 +208,13 @@ impl Parser {
     /// Parses an inline request, which may be empty; `false` while it is incomplete.
     fn line(&mut self, buffer: &mut [u8]) -> Result<bool, ProtocolError> {
         let rest = buffer.get_mut(self.at..).unwrap_or_default();
-        let Some(len) = rest.iter().take(LINE_MAX).position(|byte| *byte == b'\n') else {
+        let fresh = rest.get(self.searched..rest.len().min(LINE_MAX)).unwrap_or_default();
+        let Some(len) = fresh.iter().position(|byte| *byte == b'\n') else {
+            self.searched = rest.len(); // A line that arrives byte by byte is searched once.
             return if rest.len() < LINE_MAX { Ok(false) } else { fail("too big inline request") };
         };
+        let len = self.searched + len;
+        self.searched = 0;
         let line = rest.get_mut(..len).unwrap_or_default();
         if !split_words(line, |word| self.args.push(self.at + word.start..self.at + word.end)) {
             return fail("unbalanced quotes in request");

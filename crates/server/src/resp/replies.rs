@@ -30,12 +30,12 @@ impl Replies {
         self.line(b'-', text.replace(['\r', '\n'], " ").as_bytes());
     }
 
-    /// An integer.
+    /// An integer. The protocol's are below 2⁶³: larger ones are the largest of these.
     pub fn int(&mut self, n: u64) {
         match n {
             0 => self.bytes.extend_from_slice(b":0\r\n"),
             1 => self.bytes.extend_from_slice(b":1\r\n"),
-            n => self.head(b':', n),
+            n => self.head(b':', n.min(i64::MAX as u64)),
         }
     }
 

@@ -7,6 +7,7 @@ use super::state::Server;
 use super::{on_filters, on_guard};
 use crate::resp::Replies;
 use bytes::BytesMut;
+use tokio::task::coop::consume_budget;
 
 /// Commands of one kind, with the buffer that has their items.
 pub struct Batch<'b> {
@@ -14,20 +15,21 @@ pub struct Batch<'b> {
     pub commands: &'b PendingCommands,
     pub input: &'b BytesMut,
     pub replies: &'b mut Replies,
-    /// Whether this connection holds the gate: no other changes anything.
-    pub is_exclusive: bool,
 }
 
 impl Batch<'_> {
     /// Executes the commands, all of kind `what`, and writes their replies.
     pub async fn execute(self, what: ItemOp) {
-        let Batch { server, commands, input, replies, is_exclusive } = self;
+        let Batch { server, commands, input, replies } = self;
         let runs = commands.runs();
         if !what.is_change() {
             for run in &runs {
+                consume_budget().await; // There may be many runs.
                 match run.target() {
                     None => nothing_is_there(run, replies),
-                    Some(Target::Guard(guard)) => on_guard::ask(&guard.guard, run, input, replies).await,
+                    Some(Target::Guard(guard)) => {
+                        on_guard::ask(server, &guard.guard, run, input, replies).await
+                    }
                     Some(Target::Filter(filter)) => {
                         on_filters::ask(server, filter, run, input, replies).await
                     }
@@ -35,7 +37,6 @@ impl Batch<'_> {
             }
             return;
         }
-        let _gate = if is_exclusive { None } else { Some(server.gate.read().await) };
         let is_filter = |run: &Run<'_>| matches!(run.target(), Some(Target::Filter(_)));
         let groups: Vec<&[Run<'_>]> = runs.chunk_by(|a, b| is_filter(a) && is_filter(b)).collect();
         for runs in groups {

@@ -116,6 +116,10 @@ impl Group for Guard {
         changes.len()
     }
 
+    fn items(changes: &Changes) -> usize {
+        changes.len()
+    }
+
     fn append(changes: &mut Changes, later: Changes) {
         changes.append(&later);
     }
@@ -135,6 +139,10 @@ impl Group for Arc<Filters> {
 
     fn len(commands: &ItemCommands) -> usize {
         commands.len()
+    }
+
+    fn items(commands: &ItemCommands) -> usize {
+        commands.items()
     }
 
     fn append(commands: &mut ItemCommands, later: ItemCommands) {

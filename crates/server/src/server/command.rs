@@ -2,6 +2,7 @@
 
 use super::state::{Server, Session};
 use super::users::RuledCommands;
+use crate::filters::Kind;
 use crate::resp::Replies;
 use sidebloom::Expiry;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -74,6 +75,8 @@ pub enum KeyArgs {
     Two,
     /// All.
     All,
+    /// The one after the subcommand.
+    Second,
 }
 
 /// A command with its arguments.
@@ -192,6 +195,11 @@ impl Command {
         matches!(self.name, "QUIT" | "RESET" | "WATCH")
     }
 
+    /// The kind of filter that it is for.
+    pub fn kind(&self) -> Kind {
+        if self.group == "bf" { Kind::Bloom } else { Kind::Cuckoo }
+    }
+
     pub fn takes(&self, args: usize) -> bool {
         let wanted = self.arity.unsigned_abs() as usize;
         if self.arity < 0 { args >= wanted } else { args == wanted }
@@ -207,10 +215,9 @@ impl Command {
 
     /// Whether it is in a category of access control lists.
     pub fn is_in(&self, category: &str) -> bool {
-        let has_names = !self.keys(2).is_empty();
         match category.to_ascii_lowercase().as_str() {
             "all" => true,
-            "read" => has_names && !self.is_change(),
+            "read" => self.has_names() && !self.is_change(),
             "write" => self.is_change(),
             "bloom" => self.group == "bf",
             "cuckoo" => self.group == "cf",
@@ -223,6 +230,11 @@ impl Command {
         }
     }
 
+    /// Whether names of filters may be among its arguments.
+    pub fn has_names(&self) -> bool {
+        self.keys != KeyArgs::None
+    }
+
     /// The positions of the names of filters among `args` arguments, the command's name included.
     pub fn keys(&self, args: usize) -> std::ops::Range<usize> {
         match self.keys {
@@ -230,6 +242,7 @@ impl Command {
             KeyArgs::First => 1..2,
             KeyArgs::Two => 1..3,
             KeyArgs::All => 1..args,
+            KeyArgs::Second => 2..args.clamp(2, 3),
         }
     }
 }

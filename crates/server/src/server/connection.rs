@@ -46,7 +46,6 @@ const SERVED_BYTES: usize = 64 << 10;
 struct Connection<'s> {
     wire: Wire,
     server: &'s Server,
-    since: Instant,
     /// When the first byte of an unfinished request arrived.
     unfinished_since: Option<Instant>,
     parser: Parser,
@@ -63,7 +62,6 @@ pub async fn serve(stream: Stream, server: Arc<Server>, id: u64, mut stop: watch
     let mut connection = Connection {
         wire: Wire::new(stream, Arc::clone(&client), server.settings.output_timeout),
         server: &server,
-        since: Instant::now(),
         unfinished_since: None,
         parser: Parser::default(),
         input: BytesMut::new(),
@@ -136,12 +134,12 @@ impl Connection<'_> {
         let settings = &self.server.settings;
         let idle =
             settings.idle_timeout.map(|idle| (Instant::now() + idle, "the client was idle for too long"));
-        let login = self
-            .executor
-            .session
-            .user
-            .is_none()
-            .then(|| (self.since + LOGIN_TIMEOUT, "the client did not authenticate in time"));
+        let login = self.executor.session.user.is_none().then(|| {
+            (
+                Instant::from(self.executor.session.unknown_since) + LOGIN_TIMEOUT,
+                "the client did not authenticate in time",
+            )
+        });
         let unfinished = self
             .unfinished_since
             .map(|since| (since + settings.request_timeout, "a request was not complete in time"));
@@ -219,6 +217,8 @@ impl Connection<'_> {
             self.wait_after_refusal().await?;
         }
         if self.executor.replies.bytes.len() > REPLY_BYTES {
+            // Nobody who is slow to read may keep filters from being deleted.
+            self.executor.execute_pending(&self.input).await;
             self.flush().await?;
             yield_now().await; // Whoever reads fast would keep others waiting.
         }
@@ -229,14 +229,14 @@ impl Connection<'_> {
         let watched = std::mem::take(&mut self.executor.session.watched);
         let is_exclusive = open.changes();
         let gate = if is_exclusive { Some(self.server.gate.write().await) } else { None };
-        if !multi::is_unchanged(self.server, &watched) {
+        if !watched.is_unchanged(&self.server.catalog) {
             self.executor.replies.null_array();
             return Ok(());
         }
         self.executor.is_exclusive = is_exclusive;
-        self.executor.replies.array(open.commands.len());
+        self.executor.replies.array(open.len());
         let (mut next, mut is_cut) = (0, false);
-        while next < open.commands.len() {
+        while next < open.len() {
             next = multi::execute(&mut self.executor, &open, next, REPLY_BYTES).await;
             if is_exclusive {
                 is_cut |= self.executor.replies.bytes.len() > KEPT_REPLY_BYTES;

@@ -3,61 +3,57 @@
 
 use super::batch::Batch;
 use super::catalog::Target;
-use super::command::{Action, Call, Command, ItemArgs, ItemOp};
-use super::commands::insert_options::InsertOptions;
-use super::commands::item_expiry;
-use super::pending::{FEW_ITEMS, PendingCommands, ReplyShape};
-use super::request::{Request, slice};
+use super::command::{Action, Call, Command, ItemOp, KeyArgs};
+use super::item_command::ItemCommand;
+use super::parts;
+use super::pending::{FEW_ITEMS, ITEMS_AT_ONCE, PendingCommands};
+use super::request::Request;
 use super::state::{Server, Session};
 use super::table;
-use crate::filters::{Kind, Parameters, Refusal};
+use crate::filters::Refusal;
 use crate::resp::Replies;
 use bytes::BytesMut;
-use sidebloom::Expiry;
-use std::ops::Range;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Instant;
-use tokio::task::block_in_place;
+use std::time::{Duration, Instant};
+use tokio::sync::RwLockReadGuard;
+use tokio::task::yield_now;
 
 pub struct Executor<'s> {
     server: &'s Server,
     pub session: Session,
     pending: PendingCommands,
     pub replies: Replies,
-    /// Whether this connection holds the gate: no other changes anything.
+    /// Whether this connection holds the server's gate alone: no other changes anything.
     pub is_exclusive: bool,
-}
-
-/// A command on items that has been checked.
-struct Checked<'r> {
-    target: Option<Target>,
-    what: ItemOp,
-    items: &'r [Range<usize>],
-    shape: ReplyShape,
+    /// Held while changes of items are pending, so that no filter is deleted before they are written.
+    gate: Option<RwLockReadGuard<'s, ()>>,
 }
 
 impl<'s> Executor<'s> {
     pub fn new(server: &'s Server, session: Session) -> Self {
         let (pending, replies) = (PendingCommands::default(), Replies::default());
-        Executor { server, session, pending, replies, is_exclusive: false }
+        Executor { server, session, pending, replies, is_exclusive: false, gate: None }
     }
 
     /// Executes a well-formed command, or adds it to the batch.
     pub async fn run(&mut self, command: &'static Command, request: Request<'_>) {
         match command.run {
-            Action::Items { what, items } => match self.check(command, what, items, request).await {
-                Ok(Checked { target, what, items, shape }) => {
-                    if self.pending.what().is_some_and(|before| !before.joins(what)) {
-                        self.execute_pending(request.input).await;
-                    }
-                    self.pending.push(command, target, what, items, shape);
+            Action::Items { what, items: form } => {
+                if self.pending.what().is_some_and(|before| !before.joins(what)) {
+                    self.execute_pending(request.input).await;
                 }
-                Err(refusal) => self.refuse(&refusal, request.input).await,
-            },
+                let done = match ItemCommand::parse(self.server, command, what, form, request) {
+                    Ok(command) => self.run_on_items(&command).await,
+                    Err(refusal) => Err(refusal),
+                };
+                if let Err(refusal) = done {
+                    self.refuse(&refusal, request.input).await;
+                }
+            }
             Action::Now(run) => {
                 self.execute_pending(request.input).await;
                 if request.args.len() > FEW_ITEMS {
-                    block_in_place(|| self.call(command, run, request));
+                    self.server.aside(|| self.call(command, run, request)).await;
                 } else {
                     self.call(command, run, request);
                 }
@@ -65,11 +61,89 @@ impl<'s> Executor<'s> {
             Action::Waiting(run) => {
                 self.execute_pending(request.input).await;
                 let waits = command.is_change() && !self.is_exclusive;
-                let _gate = if waits { Some(self.server.gate.read().await) } else { None };
-                block_in_place(|| self.call(command, run, request));
+                let _gate = if waits { Some(self.server.gate.write().await) } else { None };
+                self.server.aside(|| self.call(command, run, request)).await;
             }
             Action::Transaction(_) => {} // They control what is executed here.
         }
+    }
+
+    async fn run_on_items(&mut self, command: &ItemCommand<'_>) -> Result<(), String> {
+        let is_change = command.what.is_change();
+        if is_change && command.items.len() > ITEMS_AT_ONCE && !self.is_exclusive {
+            return self.change_in_parts(command).await;
+        }
+        if is_change {
+            self.share_gate().await;
+        }
+        let (target, what) = self.resolve(command).await?;
+        self.pending.push(command.command, target, what, command.items, command.shape);
+        Ok(())
+    }
+
+    /// Executes a change of many items. It is one write for each part of them, so that the changes of others
+    /// do not wait for all.
+    async fn change_in_parts(&mut self, command: &ItemCommand<'_>) -> Result<(), String> {
+        self.execute_pending(command.input).await;
+        let (mut outcomes, started) = (Vec::with_capacity(command.items.len()), Instant::now());
+        for (n, items) in command.items.chunks(ITEMS_AT_ONCE).enumerate() {
+            self.share_gate().await;
+            let (Some(target), what) = self.resolve(command).await? else { break };
+            let part = parts::Part { what, items, input: command.input, is_rest: n > 0 };
+            let more = parts::change(self.server, &target, &part).await?;
+            let is_cut = more.len() < items.len();
+            outcomes.extend(more);
+            self.gate = None;
+            if is_cut {
+                break;
+            }
+            yield_now().await;
+        }
+        parts::reply(&mut self.replies, command.kind, command.shape, outcomes);
+        self.note_calls(command.command, started.elapsed(), command.items.len());
+        Ok(())
+    }
+
+    async fn share_gate(&mut self) {
+        if self.gate.is_none() && !self.is_exclusive {
+            self.gate = Some(self.server.gate.read().await);
+        }
+    }
+
+    /// Finds the target of a command on items, which is created where RedisBloom would create one. Returns
+    /// what is done with the items there. For a change, the gate is shared.
+    async fn resolve(&mut self, command: &ItemCommand<'_>) -> Result<(Option<Target>, ItemOp), String> {
+        let catalog = &self.server.catalog;
+        let has_filters = catalog.own().is_some();
+        let mut target = catalog.find(self.session.database, command.name);
+        if command.is_expiring() && has_filters && !matches!(target, Some(Target::Guard(_))) {
+            return Err("ERR items of this filter do not expire: let the filter expire, with EXPIRE".into());
+        }
+        if target.is_none() && has_filters && command.what.is_change() {
+            target = Some(self.create(command).await?);
+        }
+        match target {
+            Some(target) => command.check(&target).map(|what| (Some(target), what)),
+            None if has_filters => Ok((None, command.what)), // A question.
+            None => Err(Refusal::NotFound.to_string()),
+        }
+    }
+
+    async fn create(&mut self, command: &ItemCommand<'_>) -> Result<Target, String> {
+        let parameters = command.parameters(self.server)?;
+        let server = self.server;
+        let (database, name) = (self.session.database, command.name);
+        let create = || server.catalog.create(database, name, parameters);
+        let created = if self.is_exclusive {
+            server.aside(create).await
+        } else {
+            self.execute_pending(command.input).await; // It shares the gate.
+            let gate = server.gate.write().await;
+            let created = server.aside(create).await;
+            self.gate = Some(gate.downgrade());
+            created
+        };
+        Ok(Target::Filter(created.map_err(|refusal| refusal.to_string())?.filter()))
     }
 
     fn call(&mut self, command: &'static Command, run: fn(&mut Call<'_>), request: Request<'_>) {
@@ -95,11 +169,15 @@ impl<'s> Executor<'s> {
 
     /// Executes the batch and writes its replies. `input` has the items.
     pub async fn execute_pending(&mut self, input: &BytesMut) {
-        let Some(what) = self.pending.what() else { return };
+        let Some(what) = self.pending.what() else {
+            self.gate = None; // Of a change that was refused.
+            return;
+        };
         self.server.counters.commands.fetch_add(self.pending.len() as u64, Relaxed);
         let (server, commands, replies) = (self.server, &self.pending, &mut self.replies);
-        let (started, is_exclusive) = (Instant::now(), self.is_exclusive);
-        Batch { server, commands, input, replies, is_exclusive }.execute(what).await;
+        let started = Instant::now();
+        Batch { server, commands, input, replies }.execute(what).await;
+        self.gate = None;
         let time = started.elapsed();
         self.pending.note_time(time);
         if server.slow_log.is_slow(time) {
@@ -108,15 +186,29 @@ impl<'s> Executor<'s> {
         self.pending.clear();
     }
 
-    fn note_slow(&self, time: std::time::Duration, args: Vec<Vec<u8>>) {
+    /// Notes a call of a command on so many items.
+    fn note_calls(&self, command: &Command, time: Duration, items: usize) {
+        command.calls.note(1, time);
+        self.server.counters.commands.fetch_add(1, Relaxed);
+        if self.server.slow_log.is_slow(time) {
+            self.note_slow(time, vec![command.name.into(), format!("({items} items)").into_bytes()]);
+        }
+    }
+
+    /// Whether changes are pending.
+    pub fn has_pending_changes(&self) -> bool {
+        self.pending.what().is_some_and(ItemOp::is_change)
+    }
+
+    fn note_slow(&self, time: Duration, args: Vec<Vec<u8>>) {
         let client = &self.session.client;
         let name = client.text().name.clone();
         self.server.slow_log.push(time, args, client.address_text(), name);
     }
 
-    /// Memory of the batch and of the replies, in bytes.
+    /// Memory of the batch, of what is watched, and of the replies, in bytes.
     pub fn bytes(&self) -> usize {
-        self.pending.bytes() + self.replies.bytes.capacity()
+        self.pending.bytes() + self.session.watched.bytes() + self.replies.bytes.capacity()
     }
 
     /// Looks up the command and checks the number of its arguments and the client's permission.
@@ -146,105 +238,13 @@ impl<'s> Executor<'s> {
         }
         let changes = command.is_change();
         let mut names = command.keys(args).filter_map(|n| request.arg(n));
-        if !names.all(|name| user.may_use(name, changes)) {
+        let reads_too = command.keys == KeyArgs::Two; // What is renamed is there under the new name.
+        let from = request.arg(1).filter(|_| reads_too);
+        if !names.all(|name| user.may_use(name, changes))
+            || from.is_some_and(|from| !user.may_use(from, false))
+        {
             return Err("NOPERM No permissions to access a key".into());
         }
         Ok(command)
-    }
-
-    /// Finds the target of a command on items, which is created where RedisBloom would create one.
-    async fn check<'r>(
-        &mut self,
-        command: &Command,
-        what: ItemOp,
-        form: ItemArgs,
-        request: Request<'r>,
-    ) -> Result<Checked<'r>, String> {
-        let kind = if command.group == "bf" { Kind::Bloom } else { Kind::Cuckoo };
-        let (mut given, mut items_at) = (None, 2);
-        if form == ItemArgs::Listed {
-            let options = InsertOptions::parse(self.defaults(kind, what), |n| request.arg(n))?;
-            (given, items_at) = (Some(options), options.items_at);
-        }
-        let mut items = request.args.get(items_at..).unwrap_or_default();
-        let mut expiry: &[Range<usize>] = &[];
-        if form == ItemArgs::OneExpiring {
-            (items, expiry) = items.split_at_checked(1).unwrap_or_default();
-        }
-        let name = request.arg(1).unwrap_or_default();
-        let mut target = self.server.catalog.find(self.session.database, name);
-        if !expiry.is_empty()
-            && !matches!(target, Some(Target::Guard(_)))
-            && self.server.catalog.own().is_some()
-        {
-            return Err("ERR items of this filter do not expire: let the filter expire, with EXPIRE".into());
-        }
-        if target.is_none() && self.server.catalog.own().is_some() && what.is_change() {
-            let options = given.unwrap_or_else(|| self.defaults(kind, what));
-            target = Some(self.create(name, what, options).await?);
-        }
-        let words: Vec<&[u8]> = expiry.iter().map(|word| slice(request.input, word)).collect();
-        let expiry = self.check_target(target.as_ref(), kind, what, request.input, items, &words)?;
-        let shape = match form {
-            ItemArgs::One | ItemArgs::OneExpiring => ReplyShape::One,
-            ItemArgs::Listed if kind == Kind::Cuckoo && what == ItemOp::InsertNew => ReplyShape::Numbers,
-            ItemArgs::Many | ItemArgs::Listed => ReplyShape::Array,
-        };
-        Ok(Checked { target, what: expiry.map_or(what, ItemOp::InsertExpiring), items, shape })
-    }
-
-    /// What a command does without options if there is no such filter.
-    fn defaults(&self, kind: Kind, what: ItemOp) -> InsertOptions {
-        let defaults = self.server.defaults();
-        let parameters = match kind {
-            Kind::Bloom => Parameters::Bloom(defaults.bloom),
-            Kind::Cuckoo => Parameters::Cuckoo(defaults.cuckoo),
-        };
-        InsertOptions { creates: what.adds(), parameters, items_at: 2 }
-    }
-
-    async fn create(&mut self, name: &[u8], what: ItemOp, options: InsertOptions) -> Result<Target, String> {
-        if what == ItemOp::Remove {
-            return Err("ERR Not found".into());
-        }
-        if !options.creates {
-            return Err(Refusal::NotFound.to_string());
-        }
-        let _gate = if self.is_exclusive { None } else { Some(self.server.gate.read().await) };
-        let create = || self.server.catalog.create(self.session.database, name, options.parameters);
-        let created = block_in_place(create).map_err(|refusal| refusal.to_string())?;
-        Ok(Target::Filter(created.filter()))
-    }
-
-    /// Whether the target takes such a command; and when the item expires.
-    fn check_target(
-        &self,
-        target: Option<&Target>,
-        kind: Kind,
-        what: ItemOp,
-        input: &BytesMut,
-        items: &[Range<usize>],
-        expiry: &[&[u8]],
-    ) -> Result<Option<Expiry>, String> {
-        match target {
-            None if self.server.catalog.own().is_some() => Ok(None), // A question.
-            None => Err(Refusal::NotFound.to_string()),
-            Some(Target::Filter(filter)) if filter.kind() != kind => Err(Refusal::WrongType.to_string()),
-            Some(Target::Filter(_)) => Ok(None),
-            Some(Target::Guard(named)) => {
-                let guard = &named.guard;
-                let expiry = item_expiry::expiry_of(guard, expiry)?;
-                if what.is_change() && named.writer.is_none() {
-                    return Err("READONLY this guard follows a database: change the database instead".into());
-                }
-                if what != ItemOp::Ask {
-                    let canonical = guard.canonical();
-                    let mut each = items.iter().map(|item| slice(input, item));
-                    each.try_for_each(|item| canonical.apply(item).map(drop))
-                        .map_err(|e| format!("ERR {e}"))?;
-                }
-                Ok(expiry)
-            }
-        }
     }
 }

@@ -8,11 +8,13 @@ mod command;
 mod commands;
 mod connection;
 mod executor;
+mod item_command;
 mod listen;
 mod memory;
 mod multi;
 mod on_filters;
 mod on_guard;
+mod parts;
 mod pending;
 mod request;
 mod settings;
@@ -25,6 +27,7 @@ mod tls;
 mod transaction;
 mod usage;
 mod users;
+mod watched;
 mod wire;
 mod writer;
 
@@ -116,11 +119,11 @@ pub fn run<E>(
     settings.max_clients = listen::make_room(settings.max_clients);
     let listeners = listen::Listeners::start(endpoints).map_err(system("listen"))?;
     let address = listeners.address().map_err(system("listen"))?;
+    let server = Arc::new(Server::new(catalog, settings, address.map_or(0, |address| address.port())));
     if let Some(filters) = filters {
-        tokio::task::spawn(delete_expired(filters));
+        tokio::task::spawn(delete_expired(Arc::clone(&server), filters));
     }
     drop(entered);
-    let server = Arc::new(Server::new(catalog, settings, address.map_or(0, |address| address.port())));
     announce(address).map_err(ServeError::Dependency)?;
     let ended = runtime.block_on(listen::run(listeners, server, signals, dependency));
     drop(runtime); // Drops the last handles to the writers, which ends their threads.
@@ -143,12 +146,15 @@ fn runtime(threads: usize) -> std::io::Result<tokio::runtime::Runtime> {
 }
 
 /// Deletes filters once they have expired, as long as the server runs.
-async fn delete_expired(filters: Arc<Filters>) {
+async fn delete_expired(server: Arc<Server>, filters: Arc<Filters>) {
     loop {
         tokio::time::sleep(EXPIRY_INTERVAL).await;
-        let more = tokio::task::block_in_place(|| filters.delete_expired());
-        if let Err(refusal) = more {
-            tracing::error!("cannot delete what has expired: {refusal}");
+        while filters.has_any_expired() {
+            let _gate = server.gate.write().await;
+            if let Err(refusal) = server.aside(|| filters.delete_expired()).await {
+                tracing::error!("cannot delete what has expired: {refusal}");
+                break;
+            }
         }
     }
 }

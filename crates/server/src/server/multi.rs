@@ -16,11 +16,9 @@ use super::command::{Command, TransactionStep};
 use super::executor::Executor;
 use super::memory::Lease;
 use super::request::Request;
-use super::state::{Server, Session, Watched};
+use super::state::Session;
 use super::transaction::Transaction;
 use crate::resp::{Limits, Replies};
-use std::mem::size_of;
-use std::ops::Range;
 
 /// Commands that are executed before other connections have their turn.
 const COMMANDS_AT_ONCE: usize = 1024;
@@ -38,7 +36,7 @@ impl Multi {
 
     /// Memory of the queued commands, in bytes.
     pub fn held(&self) -> usize {
-        self.open.as_ref().map_or(0, |open| open.held)
+        self.open.as_ref().map_or(0, Transaction::bytes)
     }
 
     /// Ends the transaction without executing it.
@@ -96,14 +94,13 @@ impl Multi {
         if open.is_spoilt {
             return replies.simple("QUEUED");
         }
-        let bytes: usize = request.args.iter().map(|arg| arg.len() + size_of::<Range<usize>>()).sum();
-        let more = bytes + size_of::<(&Command, Vec<Range<usize>>)>();
-        let refusal = if open.held + more > Limits::FULL.request {
+        let bytes: usize = request.args.iter().map(ExactSizeIterator::len).sum();
+        let more = Transaction::bytes_of(request.args.len(), bytes);
+        let refusal = if open.bytes() + more > Limits::FULL.request {
             "ERR the transaction is too large"
         } else if !lease.hold(lease.held() + more).await {
             "ERR too many large requests at once, try again later"
         } else {
-            open.held += more;
             open.push(command, request.words());
             return replies.simple("QUEUED");
         };
@@ -122,20 +119,16 @@ pub async fn execute(
 ) -> usize {
     let mut next = from;
     let before = executor.replies.bytes.len();
-    for (command, args) in open.commands.iter().skip(from).take(COMMANDS_AT_ONCE) {
+    for (command, args) in open.commands(from).take(COMMANDS_AT_ONCE) {
         executor.run(command, Request { input: &open.arguments, args }).await;
         next += 1;
         if executor.replies.bytes.len() > before + reply_bytes {
             break;
         }
     }
-    if next == open.commands.len() {
+    // Consecutive changes are one write, however many they are.
+    if next == open.len() || !executor.has_pending_changes() {
         executor.execute_pending(&open.arguments).await;
     }
     next
-}
-
-/// Whether all that was watched is as it was.
-pub fn is_unchanged(server: &Server, watched: &[Watched]) -> bool {
-    watched.iter().all(|Watched { database, name, mark }| server.catalog.mark(*database, name) == *mark)
 }

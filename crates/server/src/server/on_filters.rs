@@ -2,14 +2,16 @@
 
 use super::catalog::{OwnFilters, Target};
 use super::command::ItemOp as Asked;
-use super::pending::{FEW_ITEMS, ITEMS_AT_ONCE, PendingCommand, ReplyShape, Run};
+use super::parts;
+use super::pending::{FEW_ITEMS, ITEMS_AT_ONCE, PendingCommand, Run};
 use super::request::slice;
 use super::state::Server;
-use crate::filters::{Filter, ItemCommands, ItemOp, ItemOutcome, Kind, Refusal};
+use crate::filters::{Filter, ItemCommands, ItemOp, ItemOutcome, Refusal};
 use crate::resp::Replies;
 use bytes::BytesMut;
 use std::sync::Arc;
-use tokio::task::{block_in_place, yield_now};
+use tokio::task::coop::consume_budget;
+use tokio::task::yield_now;
 
 /// Answers questions, all of the same kind.
 pub async fn ask(
@@ -34,7 +36,7 @@ pub async fn ask(
                 filters.contains_hashes(filter, hashes).map(|more| found.extend(more))
             }
         };
-        let asked = if hashes.len() > FEW_ITEMS { block_in_place(ask) } else { ask() };
+        let asked = if hashes.len() > FEW_ITEMS { server.aside(ask).await } else { ask() };
         if let Err(refusal) = asked {
             return run.refuse(replies, &refusal.to_string());
         }
@@ -59,52 +61,43 @@ async fn hashes(filter: &Filter, run: &Run<'_>, input: &BytesMut) -> Vec<u128> {
 
 /// Applies the changes of consecutive commands as one write.
 pub async fn change(server: &Server, runs: &[Run<'_>], input: &BytesMut, replies: &mut Replies) {
-    let Some(OwnFilters { writer, .. }) = server.catalog.own() else { return };
     let mut commands = ItemCommands::default();
     for run in runs {
         let Some(Target::Filter(filter)) = run.target() else { continue };
+        consume_budget().await; // There may be many runs.
         let mut hashes = hashes(filter, run, input).await.into_iter();
         for (command, items) in run.each() {
-            commands.push(filter, op_of(command.what), hashes.by_ref().take(items.len()));
+            commands.push(filter, op_of(command.what), false, hashes.by_ref().take(items.len()));
         }
     }
-    match writer.write(commands).await {
+    match write(server, commands).await {
         Ok(outcomes) => {
             let asked = runs.iter().flat_map(|run| run.commands);
-            asked.zip(outcomes).for_each(|(command, outcome)| reply(replies, command, outcome));
+            for (PendingCommand { command, shape, .. }, outcome) in asked.zip(outcomes) {
+                match outcome {
+                    Ok(outcomes) => parts::reply(replies, command.kind(), *shape, outcomes),
+                    Err(refusal) => replies.error(&refusal.to_string()),
+                }
+            }
         }
-        Err(error) => {
-            let error = format!("MISCONF Errors writing to the store: {error}");
-            runs.iter().for_each(|run| run.refuse(replies, &error));
-        }
+        Err(error) => runs.iter().for_each(|run| run.refuse(replies, &error)),
     }
 }
 
-fn op_of(what: Asked) -> ItemOp {
+/// The outcome of each command, or why nothing was changed.
+pub async fn write(
+    server: &Server,
+    commands: ItemCommands,
+) -> Result<Vec<Result<Vec<ItemOutcome>, Refusal>>, String> {
+    let own = server.catalog.own().ok_or_else(|| Refusal::NotFound.to_string())?;
+    let written = own.writer.write(commands).await;
+    written.map_err(|error| format!("MISCONF Errors writing to the store: {error}"))
+}
+
+pub fn op_of(what: Asked) -> ItemOp {
     match what {
         Asked::Insert => ItemOp::Add,
         Asked::Remove => ItemOp::Remove,
         Asked::InsertNew | Asked::InsertExpiring(_) | Asked::Ask | Asked::Count => ItemOp::AddNew,
-    }
-}
-
-fn reply(replies: &mut Replies, command: &PendingCommand, outcome: Result<Vec<ItemOutcome>, Refusal>) {
-    let outcomes = match outcome {
-        Ok(outcomes) => outcomes,
-        Err(refusal) => return replies.error(&refusal.to_string()),
-    };
-    let is_bloom = matches!(&command.target, Some(Target::Filter(filter)) if filter.kind() == Kind::Bloom);
-    if command.shape != ReplyShape::One {
-        replies.array(outcomes.len());
-    }
-    for outcome in outcomes {
-        match (outcome, command.shape) {
-            (ItemOutcome::Full, _) if is_bloom => replies.error(&Refusal::Full.to_string()),
-            (ItemOutcome::Full, ReplyShape::One) => replies.error("ERR Filter is full"),
-            (ItemOutcome::Full, ReplyShape::Array) if replies.resp3 => replies.boolean(false),
-            (ItemOutcome::Full, _) => replies.signed(-1),
-            (changed, ReplyShape::Numbers) => replies.int(u64::from(changed == ItemOutcome::Changed)),
-            (changed, _) => replies.boolean(changed == ItemOutcome::Changed),
-        }
     }
 }

@@ -2,20 +2,24 @@
 
 use super::catalog::NamedGuard;
 use super::command::ItemOp;
-use super::pending::{ITEMS_AT_ONCE, Run};
+use super::parts;
+use super::pending::{ITEMS_AT_ONCE, PendingCommand, Run};
 use super::request::slice;
+use super::state::Server;
+use crate::filters::ItemOutcome;
 use crate::resp::Replies;
 use bytes::BytesMut;
 use sidebloom::filter::Verdict;
 use sidebloom::guard::{Changes, Guard};
+use tokio::task::coop::consume_budget;
 use tokio::task::yield_now;
 
 /// Answers questions, all of the same kind.
-pub async fn ask(guard: &Guard, run: &Run<'_>, input: &BytesMut, replies: &mut Replies) {
+pub async fn ask(server: &Server, guard: &Guard, run: &Run<'_>, input: &BytesMut, replies: &mut Replies) {
     let is_count = run.commands.first().is_some_and(|command| command.what == ItemOp::Count);
     // Filters may still have what has expired.
     if is_count || guard.may_expire() {
-        return match counts(guard, run, input).await {
+        return match counts(server, guard, run, input).await {
             Ok(counts) if is_count => run.reply(replies, counts, Replies::int),
             Ok(counts) => run.reply(replies, counts.iter().map(|count| *count > 0), Replies::boolean),
             Err(error) => run.refuse(replies, &format!("ERR {error}")),
@@ -43,7 +47,7 @@ async fn verdicts(guard: &Guard, run: &Run<'_>, input: &BytesMut) -> Vec<Verdict
 }
 
 /// Counts the items that may be present, in another thread, since that may read the disk.
-async fn counts(guard: &Guard, run: &Run<'_>, input: &BytesMut) -> Result<Vec<u64>, String> {
+async fn counts(server: &Server, guard: &Guard, run: &Run<'_>, input: &BytesMut) -> Result<Vec<u64>, String> {
     // While the guard may lack rows, no item is reported as absent.
     let least = u64::from(guard.is_suspended());
     let verdicts = verdicts(guard, run, input).await;
@@ -57,6 +61,7 @@ async fn counts(guard: &Guard, run: &Run<'_>, input: &BytesMut) -> Result<Vec<u6
         let count =
             move |item: &Vec<u8>| if canonical.apply(item).is_err() { Ok(1) } else { guard.count(item) };
         let count_all = move || items.iter().map(count).collect::<sidebloom::Result<_>>();
+        let _turn = server.turn().await;
         counts = tokio::task::spawn_blocking(count_all)
             .await
             .map_err(|_| "the server is stopping".to_owned())?
@@ -72,25 +77,39 @@ async fn counts(guard: &Guard, run: &Run<'_>, input: &BytesMut) -> Result<Vec<u6
 
 /// Applies changes as one write.
 pub async fn change(guard: &NamedGuard, run: &Run<'_>, input: &BytesMut, replies: &mut Replies) {
-    // Refused before, when the command was checked.
-    let Some(writer) = &guard.writer else { return run.refuse(replies, "ERR the guard is read-only") };
     let mut changes = Changes::new();
-    let whats: Vec<ItemOp> =
-        run.each().flat_map(|(command, items)| items.iter().map(|_| command.what)).collect();
-    for (n, (what, item)) in whats.into_iter().zip(run.items).enumerate() {
-        if n % ITEMS_AT_ONCE == ITEMS_AT_ONCE - 1 {
-            yield_now().await;
+    for (command, items) in run.each() {
+        consume_budget().await; // There may be many.
+        items.iter().for_each(|item| push(&mut changes, command.what, slice(input, item)));
+    }
+    match write(guard, changes).await {
+        Ok(done) => {
+            let mut done = done.into_iter();
+            for (PendingCommand { command, shape, .. }, items) in run.each() {
+                let outcomes: Vec<ItemOutcome> = done.by_ref().take(items.len()).map(outcome).collect();
+                parts::reply(replies, command.kind(), *shape, outcomes);
+            }
         }
-        let item = slice(input, item);
-        match what {
-            ItemOp::Insert => changes.insert(item),
-            ItemOp::InsertExpiring(expiry) => changes.insert_new_with(item, expiry),
-            ItemOp::Remove => changes.remove(item),
-            ItemOp::InsertNew | ItemOp::Ask | ItemOp::Count => changes.insert_new(item),
-        };
+        Err(error) => run.refuse(replies, &error),
     }
-    match writer.write(changes).await {
-        Ok(done) => run.reply(replies, done, Replies::boolean),
-        Err(error) => run.refuse(replies, &format!("MISCONF Errors writing to the guard: {error}")),
-    }
+}
+
+pub fn push(changes: &mut Changes, what: ItemOp, item: &[u8]) {
+    match what {
+        ItemOp::Insert => changes.insert(item),
+        ItemOp::InsertExpiring(expiry) => changes.insert_new_with(item, expiry),
+        ItemOp::Remove => changes.remove(item),
+        ItemOp::InsertNew | ItemOp::Ask | ItemOp::Count => changes.insert_new(item),
+    };
+}
+
+/// Whether each change was one, or why nothing was changed.
+pub async fn write(guard: &NamedGuard, changes: Changes) -> Result<Vec<bool>, String> {
+    // Refused before, when the command was checked.
+    let writer = guard.writer.as_ref().ok_or("ERR the guard is read-only")?;
+    writer.write(changes).await.map_err(|error| format!("MISCONF Errors writing to the guard: {error}"))
+}
+
+pub fn outcome(is_changed: bool) -> ItemOutcome {
+    if is_changed { ItemOutcome::Changed } else { ItemOutcome::Unchanged }
 }

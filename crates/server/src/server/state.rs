@@ -7,9 +7,10 @@ use super::memory::Memory;
 use super::settings::Settings;
 use super::slow_log::SlowLog;
 use super::users::User;
-use crate::filters::{Bloom, Cuckoo, Mark};
+use super::watched::Watched;
+use crate::filters::{Bloom, Cuckoo};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 /// What clients are served from, the settings, and the counters.
@@ -24,12 +25,21 @@ pub struct Server {
     pub counters: Counters,
     pub slow_log: SlowLog,
     pub checkpoints: Arc<Checkpoints>,
-    /// Held by a transaction while it changes something, and shared by all other changes.
+    /// Held by whatever creates, deletes or renames filters, and by a transaction that changes something;
+    /// shared by those that change items, from when they find the filter until they are done with it.
     pub gate: tokio::sync::RwLock<()>,
+    /// Turns for what may take long.
+    turns: tokio::sync::Semaphore,
     /// Held while a client waits that gave a wrong password, so that all guess one after another.
     pub refusals: tokio::sync::Mutex<()>,
     defaults: RwLock<Defaults>,
+    /// Held while settings are changed.
+    pub setting: Mutex<()>,
 }
+
+/// Threads that wait for the disk or work for long at the same time, at most. The runtime has 512 for that,
+/// and nobody is served once they are used up.
+const TURNS: usize = 32;
 
 /// What filters are created with that a command creates by adding to them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -64,10 +74,23 @@ impl Server {
             slow_log: SlowLog::default(),
             checkpoints: Arc::new(Checkpoints::new(settings.checkpoints.clone())),
             gate: tokio::sync::RwLock::default(),
+            turns: tokio::sync::Semaphore::new(TURNS),
             refusals: tokio::sync::Mutex::default(),
             defaults: RwLock::default(),
+            setting: Mutex::default(),
             settings,
         }
+    }
+
+    /// Waits for a turn to do what may take long.
+    pub async fn turn(&self) -> Option<tokio::sync::SemaphorePermit<'_>> {
+        self.turns.acquire().await.ok() // It is never closed.
+    }
+
+    /// Does what may take long, when it is its turn, and lets the other connections of this thread go on.
+    pub async fn aside<T>(&self, work: impl FnOnce() -> T) -> T {
+        let _turn = self.turn().await;
+        tokio::task::block_in_place(work)
     }
 
     pub fn defaults(&self) -> Defaults {
@@ -84,6 +107,8 @@ pub struct Session {
     pub client: Arc<Client>,
     /// Who it is; `None` before it has authenticated.
     pub user: Option<Arc<User>>,
+    /// Since when it may authenticate.
+    pub unknown_since: Instant,
     /// The connection closes after this reply.
     pub is_over: bool,
     /// Wrong passwords since the last right one.
@@ -93,14 +118,7 @@ pub struct Session {
     /// The number of the selected database.
     pub database: u8,
     /// What the next transaction depends on.
-    pub watched: Vec<Watched>,
-}
-
-/// A name, and what was there when it was watched.
-pub struct Watched {
-    pub database: u8,
-    pub name: Vec<u8>,
-    pub mark: Option<Mark>,
+    pub watched: Watched,
 }
 
 impl Session {
@@ -108,11 +126,12 @@ impl Session {
         Session {
             client,
             user,
+            unknown_since: Instant::now(),
             is_over: false,
             refused_logins: 0,
             has_to_wait: false,
             database: 0,
-            watched: Vec::new(),
+            watched: Watched::default(),
         }
     }
 

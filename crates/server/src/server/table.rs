@@ -81,7 +81,7 @@ const fn transaction(name: &'static str, step: TransactionStep, summary: &'stati
 }
 
 use ItemArgs::{Listed, Many, One, OneExpiring};
-use KeyArgs::{All, First, None, Two};
+use KeyArgs::{All, First, None, Second, Two};
 
 pub static COMMANDS: &[Command] = &TABLE;
 
@@ -137,8 +137,8 @@ static TABLE: [Command; 70] = [
     change("RENAME", 3, keys::rename, Two, "Renames a filter"),
     change("RENAMENX", 3, keys::rename_if_free, Two, "Renames a filter unless the new name has one"),
     command("KEYS", 2, Action::Waiting(keys::list), None, "generic", "The names that match a pattern"),
-    ask_names("SCAN", -2, keys::scan, None, "The names, part by part"),
-    ask_names("RANDOMKEY", 1, keys::any, None, "A name"),
+    command("SCAN", -2, Action::Waiting(keys::scan), None, "generic", "The names, part by part"),
+    command("RANDOMKEY", 1, Action::Waiting(keys::any), None, "generic", "A name"),
     change("EXPIRE", -3, expire::expire, First, "Lets a filter expire in some seconds"),
     change("PEXPIRE", -3, expire::expire_millis, First, "Lets a filter expire in some milliseconds"),
     change("EXPIREAT", -3, expire::expire_at, First, "Lets a filter expire at a time in seconds"),
@@ -164,7 +164,7 @@ static TABLE: [Command; 70] = [
     change("FLUSHALL", -1, keys::flush_all, None, "Deletes all filters"),
     general("DBSIZE", 1, keys::count, "The number of filters"),
     general("INFO", -1, info::info, "State of the server"),
-    general("MEMORY", -2, info::memory, "Memory of a filter"),
+    Command { keys: Second, ..general("MEMORY", -2, info::memory, "Memory of a filter") },
     general("COMMAND", -1, about::command, "The commands"),
     general("CONFIG", -2, config::config, "Settings"),
     general("TIME", 1, about::time, "The time of the server"),

@@ -8,8 +8,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::JoinHandle;
 use tokio::sync::oneshot;
 
-/// Maximum number of changes in a group, so that the first ones do not wait too long.
-const GROUP_MAX: usize = 1 << 16;
+/// A group with so many items is complete, so that the first ones do not wait too long.
+const GROUP_ITEMS: usize = 1 << 14;
 
 /// What takes groups of changes.
 pub trait Group: Send + 'static {
@@ -18,6 +18,8 @@ pub trait Group: Send + 'static {
 
     /// How many outcomes the changes have.
     fn len(changes: &Self::Changes) -> usize;
+    /// How many items they change.
+    fn items(changes: &Self::Changes) -> usize;
     fn append(changes: &mut Self::Changes, later: Self::Changes);
     /// The outcomes in order, or why nothing was changed.
     fn write(&self, changes: &Self::Changes) -> Result<Vec<Self::Outcome>, String>;
@@ -60,7 +62,7 @@ fn write_all<G: Group>(group: &G, jobs: &Receiver<Job<G>>) {
     while let Ok(first) = jobs.recv() {
         let mut len = G::len(&first.changes);
         let (mut all, mut waiting) = (first.changes, vec![(len, first.answer)]);
-        while len < GROUP_MAX
+        while G::items(&all) < GROUP_ITEMS
             && let Ok(next) = jobs.try_recv()
         {
             let more = G::len(&next.changes);

@@ -1,6 +1,9 @@
 //! Moving filters.
 
 use super::*;
+use crate::filters::dump::{ROWS, ROWS_MAX, mark_of, seal};
+use crate::filters::record::ITEMS_MAX;
+use sidebloom_filter::codec::Encode;
 
 /// Dumps a filter and loads it under another name, possibly elsewhere. Returns the number of chunks.
 fn move_filter(from: &Filters, filter: &Filter, to: &Filters, name: &[u8]) -> usize {
@@ -80,6 +83,58 @@ fn damaged_chunks_are_refused_and_change_nothing() {
     assert!(matches!(filters.load_head(0, b"f", Kind::Bloom, &head), Err(Refusal::Exists)));
     assert!(filters.find(0, b"new").is_none());
     assert_eq!((target.items(), filter.items()), (0, 2));
-    filters.delete(0, &[b"target"]).unwrap();
-    assert!(matches!(filters.load_rows(&target, &rows), Err(Refusal::NotFound)));
+    assert!(matches!(filters.load_rows(&target, &rows), Err(Refusal::BadChunk)), "rows of another filter");
+    filters.delete(0, &[b"f"]).unwrap();
+    assert!(matches!(filters.load_rows(&filter, &rows), Err(Refusal::NotFound)));
+}
+
+/// The rows of a chunk that a client has made up.
+fn made_up(filter: &Filter, rows: impl IntoIterator<Item = (u128, u64)>) -> Vec<u8> {
+    let mut payload = mark_of(filter).to_le_bytes().to_vec();
+    for (hash, count) in rows {
+        payload.extend(hash.to_be_bytes());
+        payload.put_varint(count);
+    }
+    seal(ROWS, &payload)
+}
+
+#[test]
+fn no_made_up_chunk_makes_a_filter_have_more_than_it_can() {
+    let dir = tempfile::tempdir().unwrap();
+    let filters = open(dir.path(), &Hand::at(1));
+    let counted = filters.create(0, b"counted", cuckoo()).unwrap().filter();
+    let load = |filter: &Arc<Filter>, rows: &[(u128, u64)]| {
+        filters.load_rows(filter, &made_up(filter, rows.iter().copied()))
+    };
+    assert!(matches!(load(&counted, &[(1, u64::MAX)]), Err(Refusal::BadChunk)));
+    assert!(matches!(load(&counted, &[(1, ITEMS_MAX), (2, 1)]), Err(Refusal::BadChunk)));
+    assert!(matches!(load(&counted, &[(1, u64::MAX), (2, u64::MAX)]), Err(Refusal::BadChunk)));
+    assert_eq!(counted.items(), 0);
+    let fixed = Parameters::Cuckoo(Cuckoo::new(4, 2, 20, 0).unwrap());
+    let fixed = filters.create(0, b"fixed", fixed).unwrap().filter();
+    assert!(matches!(load(&fixed, &[(1, 4), (2, 1)]), Err(Refusal::Full)));
+    load(&fixed, &[(1, 4)]).unwrap();
+    load(&fixed, &[(1, 1), (2, 3)]).unwrap();
+    assert_eq!(fixed.items(), 4);
+    // As many as there can be, of which no addition makes more.
+    let growing = Parameters::Cuckoo(Cuckoo::new(1 << 30, 255, 20, 1 << 15).unwrap());
+    let growing = filters.create(0, b"growing", growing).unwrap().filter();
+    load(&growing, &[(1, ITEMS_MAX)]).unwrap();
+    assert_eq!(apply(&filters, &growing, ItemOp::Add, &["a"]).unwrap(), [ItemOutcome::Full]);
+    drop(filters);
+    let filters = open(dir.path(), &Hand::at(1));
+    assert_eq!(filters.find(0, b"growing").unwrap().items(), ITEMS_MAX);
+}
+
+#[test]
+fn a_dump_has_no_chunk_without_a_limit() {
+    let dir = tempfile::tempdir().unwrap();
+    let filters = open(dir.path(), &Hand::at(1));
+    let filter = filters.create(0, b"f", bloom()).unwrap().filter();
+    let alike = (0..ROWS_MAX as u128).map(|n| (n, 1));
+    filters.load_rows(&filter, &made_up(&filter, alike)).unwrap();
+    assert_eq!(filters.dump(&filter, 1).unwrap().1.len(), 13 + 8 + 17 * ROWS_MAX);
+    filters.load_rows(&filter, &made_up(&filter, [(1 << 60, 1)])).unwrap();
+    assert!(matches!(filters.dump(&filter, 1), Err(Refusal::NoDump)));
+    assert_eq!(filters.dump(&filter, 2).unwrap(), (0, Vec::new()), "none of them is elsewhere");
 }

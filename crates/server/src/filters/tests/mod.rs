@@ -52,7 +52,7 @@ fn cuckoo() -> Parameters {
 /// The outcome of one command.
 fn apply(filters: &Filters, filter: &Arc<Filter>, op: ItemOp, items: &[&str]) -> Result<Vec<ItemOutcome>> {
     let mut commands = ItemCommands::default();
-    commands.push(filter, op, items.iter().map(|item| filter.hash(item.as_bytes())));
+    commands.push(filter, op, false, items.iter().map(|item| filter.hash(item.as_bytes())));
     filters.apply(&commands).unwrap().pop().unwrap()
 }
 

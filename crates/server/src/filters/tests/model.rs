@@ -68,7 +68,7 @@ fn random_parameters(rng: &mut fastrand::Rng) -> Parameters {
 
 fn check(filters: &Filters, plain: &Plain, items: &[String]) {
     for database in 0..2 {
-        let (page, next) = filters.page(database, 0, usize::MAX);
+        let (page, next) = filters.page(database, 0, usize::MAX, usize::MAX);
         assert_eq!(next, None);
         let mut names: Vec<_> =
             page.iter().map(|(name, _)| String::from_utf8(name.clone()).unwrap()).collect();

@@ -76,7 +76,7 @@ fn commands_of_one_call_see_those_before_them() {
     let mut commands = ItemCommands::default();
     for (filter, op) in [(&a, ItemOp::Add), (&b, ItemOp::Remove), (&a, ItemOp::Remove), (&a, ItemOp::Remove)]
     {
-        commands.push(filter, op, [filter.hash(b"x")]);
+        commands.push(filter, op, false, [filter.hash(b"x")]);
     }
     let outcomes: Vec<_> =
         filters.apply(&commands).unwrap().into_iter().map(|outcome| outcome.unwrap()).collect();
@@ -165,7 +165,9 @@ fn an_expired_filter_is_gone_at_once_and_its_rows_soon() {
     assert_eq!(filters.expiring(0), 0);
     assert!(filters.set_expiry(0, b"c", Some(1600), |_| true).unwrap());
     clock.advance(1000);
-    assert!(!filters.delete_expired().unwrap());
+    assert!(filters.has_any_expired());
+    filters.delete_expired().unwrap();
+    assert!(!filters.has_any_expired());
     assert_eq!((filters.count(0), filters.items.iter().count().unwrap()), (2, 1));
     assert!(filters.set_expiry(0, b"b", Some(1), |_| true).unwrap(), "in the past: deleted now");
     assert_eq!((filters.count(0), filters.items.iter().count().unwrap()), (1, 0));
@@ -204,7 +206,21 @@ fn names_take_only_as_much_memory_as_they_may() {
     assert!(matches!(filters.rename(0, b"b", &long, false), Err(Refusal::NameTooLong)));
     let longest = &long[1..];
     assert!(matches!(filters.create(0, longest, bloom()), Err(Refusal::TooManyNames)));
-    assert!(filters.rename(0, b"b", longest, false).unwrap(), "it is there already");
+    assert!(matches!(filters.rename(0, b"b", longest, false), Err(Refusal::TooManyNames)));
+    assert!(filters.rename(0, b"b", &[b'n'; 100], false).unwrap());
+    assert!(matches!(filters.rename(0, b"c", &[b'm'; 100], false), Err(Refusal::TooManyNames)));
+    assert!(filters.rename(0, &[b'n'; 100], b"b", false).unwrap(), "shorter names always fit");
+}
+
+/// Rows without a filter should not be there; if they are, they stay what they are.
+#[test]
+fn no_filter_gets_rows_that_are_there_before_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let filters = open(dir.path(), &Hand::at(1));
+    filters.items.put(crate::filters::record::item_key(7, 1), "").unwrap();
+    drop(filters);
+    let filters = open(dir.path(), &Hand::at(1));
+    assert_eq!(filters.create(0, b"f", bloom()).unwrap().filter().id(), 8);
 }
 
 #[test]
@@ -246,7 +262,7 @@ fn pages_have_every_filter_that_stays_exactly_once() {
     }
     let (mut seen, mut next) = (Vec::new(), Some(0));
     while let Some(first) = next {
-        let (page, rest) = filters.page(0, first, 7);
+        let (page, rest) = filters.page(0, first, 7, usize::MAX);
         seen.extend(page.into_iter().map(|(name, _)| String::from_utf8(name).unwrap()));
         next = rest;
         filters.delete(0, &[format!("f{}", seen.len() + 70)]).unwrap();

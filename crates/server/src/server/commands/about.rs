@@ -81,7 +81,7 @@ fn describe(call: &mut Call<'_>, command: &Command) {
     let mut flags = Vec::new();
     match command.run {
         _ if command.is_change() => flags.push("write"),
-        _ if !command.keys(2).is_empty() => flags.push("readonly"),
+        _ if command.has_names() => flags.push("readonly"),
         _ => {}
     }
     match command.run {
@@ -97,7 +97,7 @@ fn describe(call: &mut Call<'_>, command: &Command) {
     let keys = command.keys(usize::MAX);
     let [first, last, step] = match keys.len() {
         0 => [0, 0, 0],
-        1 => [1, 1, 1],
+        1 => [keys.start as i64, keys.start as i64, 1],
         2 => [1, 2, 1],
         _ => [1, -1, 1],
     };

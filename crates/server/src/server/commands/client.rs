@@ -5,6 +5,7 @@ use super::super::command::Call;
 use super::super::users::DEFAULT;
 use super::numbers::integer;
 use super::session::{is_shown, set_name};
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -97,11 +98,10 @@ fn list(call: &mut Call<'_>, options: &[&[u8]]) {
             }
         }
         [word, ids @ ..] if word.eq_ignore_ascii_case(b"ID") && !ids.is_empty() => {
-            let ids: Vec<Option<i64>> = ids.iter().map(|id| integer(id)).collect();
-            if ids.contains(&None) {
-                return call.replies.error("ERR Invalid client ID");
-            }
-            all.into_iter().filter(|client| ids.contains(&i64::try_from(client.id).ok())).collect()
+            let ids: Option<BTreeSet<i64>> = ids.iter().map(|id| integer(id)).collect();
+            let Some(ids) = ids else { return call.replies.error("ERR Invalid client ID") };
+            let is_meant = |client: &Arc<Client>| ids.contains(&i64::try_from(client.id).unwrap_or(0));
+            all.into_iter().filter(is_meant).collect()
         }
         _ => return call.replies.error("ERR syntax error"),
     };

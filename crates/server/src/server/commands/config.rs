@@ -6,6 +6,7 @@ use super::glob;
 use super::numbers::{integer, rate};
 use crate::filters::{Bloom, Cuckoo, DATABASES};
 use crate::resp::Limits;
+use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// One setting: its name, how it is shown, and how it is set, if it can be.
@@ -15,8 +16,37 @@ struct Setting {
     set: Option<Set>,
 }
 
+/// What can be set, before or after a change.
+struct Values {
+    slow_micros: i64,
+    slow_len: usize,
+    defaults: Defaults,
+    /// `None` if the server has no filters of its own.
+    max_expansions: Option<u64>,
+}
+
+impl Values {
+    fn of(server: &Server) -> Self {
+        Values {
+            slow_micros: server.slow_log.threshold_micros.load(Relaxed),
+            slow_len: server.slow_log.len_max.load(Relaxed),
+            defaults: server.defaults(),
+            max_expansions: server.catalog.own().map(|own| own.filters.max_expansions()),
+        }
+    }
+
+    fn apply(self, server: &Server) {
+        server.slow_log.threshold_micros.store(self.slow_micros, Relaxed);
+        server.slow_log.len_max.store(self.slow_len, Relaxed);
+        server.set_defaults(self.defaults);
+        if let (Some(own), Some(max)) = (server.catalog.own(), self.max_expansions) {
+            own.filters.set_max_expansions(max);
+        }
+    }
+}
+
 /// Sets it; `None` if that is no value that it can have.
-type Set = fn(&Server, &[u8]) -> Option<()>;
+type Set = fn(&mut Values, &[u8]) -> Option<()>;
 
 const fn fixed(name: &'static str, get: fn(&Server) -> String) -> Setting {
     Setting { name, get, set: None }
@@ -39,49 +69,48 @@ static SETTINGS: &[Setting] = &[
     settable(
         "slowlog-log-slower-than",
         |server| server.slow_log.threshold_micros.load(Relaxed).to_string(),
-        |server, value| {
-            server.slow_log.threshold_micros.store(integer(value)?, Relaxed);
+        |values, value| {
+            values.slow_micros = integer(value)?;
             Some(())
         },
     ),
     settable(
         "slowlog-max-len",
         |server| server.slow_log.len_max.load(Relaxed).to_string(),
-        |server, value| {
-            let len = usize::try_from(integer(value)?).ok().filter(|len| *len <= 10_000)?;
-            server.slow_log.len_max.store(len, Relaxed);
+        |values, value| {
+            values.slow_len = usize::try_from(integer(value)?).ok().filter(|len| *len <= 10_000)?;
             Some(())
         },
     ),
     settable(
         "bf-error-rate",
         |server| server.defaults().bloom.error_rate().to_string(),
-        |server, value| {
-            set_bloom(server, |bloom| Bloom::new(rate(value)?, bloom.first_capacity(), bloom.expansion()))
+        |values, value| {
+            set_bloom(values, |bloom| Bloom::new(rate(value)?, bloom.first_capacity(), bloom.expansion()))
         },
     ),
     settable(
         "bf-initial-size",
         |server| server.defaults().bloom.first_capacity().to_string(),
-        |server, value| {
-            set_bloom(server, |bloom| Bloom::new(bloom.error_rate(), number(value)?, bloom.expansion()))
+        |values, value| {
+            set_bloom(values, |bloom| Bloom::new(bloom.error_rate(), number(value)?, bloom.expansion()))
         },
     ),
     settable(
         "bf-expansion-factor",
         |server| server.defaults().bloom.expansion().unwrap_or(0).to_string(),
-        |server, value| {
+        |values, value| {
             let expansion = u32::try_from(number(value)?).ok()?;
             let expansion = Some(expansion).filter(|expansion| *expansion > 0);
-            set_bloom(server, |bloom| Bloom::new(bloom.error_rate(), bloom.first_capacity(), expansion))
+            set_bloom(values, |bloom| Bloom::new(bloom.error_rate(), bloom.first_capacity(), expansion))
         },
     ),
     settable(
         "cf-bucket-size",
         |server| server.defaults().cuckoo.bucket_size().to_string(),
-        |server, value| {
+        |values, value| {
             let size = u8::try_from(number(value)?).ok()?;
-            set_cuckoo(server, |cuckoo| {
+            set_cuckoo(values, |cuckoo| {
                 Cuckoo::new(cuckoo.capacity(), size, cuckoo.max_iterations(), cuckoo.expansion()).ok()
             })
         },
@@ -89,9 +118,9 @@ static SETTINGS: &[Setting] = &[
     settable(
         "cf-initial-size",
         |server| server.defaults().cuckoo.capacity().to_string(),
-        |server, value| {
+        |values, value| {
             let capacity = number(value)?;
-            set_cuckoo(server, |cuckoo| {
+            set_cuckoo(values, |cuckoo| {
                 Cuckoo::new(capacity, cuckoo.bucket_size(), cuckoo.max_iterations(), cuckoo.expansion()).ok()
             })
         },
@@ -99,9 +128,9 @@ static SETTINGS: &[Setting] = &[
     settable(
         "cf-max-iterations",
         |server| server.defaults().cuckoo.max_iterations().to_string(),
-        |server, value| {
+        |values, value| {
             let iterations = u16::try_from(number(value)?).ok()?;
-            set_cuckoo(server, |cuckoo| {
+            set_cuckoo(values, |cuckoo| {
                 Cuckoo::new(cuckoo.capacity(), cuckoo.bucket_size(), iterations, cuckoo.expansion()).ok()
             })
         },
@@ -109,9 +138,9 @@ static SETTINGS: &[Setting] = &[
     settable(
         "cf-expansion-factor",
         |server| server.defaults().cuckoo.expansion().to_string(),
-        |server, value| {
+        |values, value| {
             let expansion = u16::try_from(number(value)?).ok()?;
-            set_cuckoo(server, |cuckoo| {
+            set_cuckoo(values, |cuckoo| {
                 Cuckoo::new(cuckoo.capacity(), cuckoo.bucket_size(), cuckoo.max_iterations(), expansion).ok()
             })
         },
@@ -119,9 +148,9 @@ static SETTINGS: &[Setting] = &[
     settable(
         "cf-max-expansions",
         |server| server.catalog.own().map_or(0, |own| own.filters.max_expansions()).to_string(),
-        |server, value| {
+        |values, value| {
             let max = number(value).filter(|max| (1..=65_536).contains(max))?;
-            server.catalog.own()?.filters.set_max_expansions(max);
+            *values.max_expansions.as_mut()? = max;
             Some(())
         },
     ),
@@ -131,17 +160,13 @@ fn number(value: &[u8]) -> Option<u64> {
     u64::try_from(integer(value)?).ok()
 }
 
-fn set_bloom(server: &Server, change: impl FnOnce(Bloom) -> Option<Bloom>) -> Option<()> {
-    let defaults = server.defaults();
-    let bloom = change(defaults.bloom)?;
-    server.set_defaults(Defaults { bloom, ..defaults });
+fn set_bloom(values: &mut Values, change: impl FnOnce(Bloom) -> Option<Bloom>) -> Option<()> {
+    values.defaults.bloom = change(values.defaults.bloom)?;
     Some(())
 }
 
-fn set_cuckoo(server: &Server, change: impl FnOnce(Cuckoo) -> Option<Cuckoo>) -> Option<()> {
-    let defaults = server.defaults();
-    let cuckoo = change(defaults.cuckoo)?;
-    server.set_defaults(Defaults { cuckoo, ..defaults });
+fn set_cuckoo(values: &mut Values, change: impl FnOnce(Cuckoo) -> Option<Cuckoo>) -> Option<()> {
+    values.defaults.cuckoo = change(values.defaults.cuckoo)?;
     Some(())
 }
 
@@ -162,6 +187,9 @@ pub fn config(call: &mut Call<'_>) {
 fn get(call: &mut Call<'_>) {
     let patterns: Vec<Vec<u8>> =
         call.args.get(2..).unwrap_or_default().iter().map(|pattern| pattern.to_ascii_lowercase()).collect();
+    if patterns.iter().any(|pattern| pattern.len() > glob::LEN_MAX) {
+        return call.replies.error(glob::TOO_LONG);
+    }
     let is_wanted =
         |setting: &&Setting| patterns.iter().any(|pattern| glob::matches(pattern, setting.name.as_bytes()));
     let found: Vec<&Setting> = SETTINGS.iter().filter(is_wanted).collect();
@@ -172,23 +200,30 @@ fn get(call: &mut Call<'_>) {
     }
 }
 
-/// Sets them one after another, up to the first that cannot be set.
+/// Sets all of them, or none.
 fn set(call: &mut Call<'_>) {
+    let _setting = call.server.setting.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut values = Values::of(call.server);
     for pair in call.args.get(2..).unwrap_or_default().chunks(2) {
         let [name, value] = pair else { continue };
-        let shown = format!("{:.128}", name.escape_ascii().to_string());
-        let setting = SETTINGS.iter().find(|setting| name.eq_ignore_ascii_case(setting.name.as_bytes()));
-        let Some(setting) = setting else {
-            let text = format!("ERR Unknown option or number of arguments for CONFIG SET - '{shown}'");
-            return call.replies.error(&text);
-        };
-        let why = match setting.set {
-            None => "can't set immutable config",
-            Some(set) if set(call.server, value).is_none() => "the value is not one that it can have",
-            Some(_) => continue,
-        };
-        let text = format!("ERR CONFIG SET failed (possibly related to argument '{shown}') - {why}");
-        return call.replies.error(&text);
+        if let Err(error) = set_one(&mut values, name, value) {
+            return call.replies.error(&error);
+        }
     }
+    values.apply(call.server);
     call.replies.simple("OK");
+}
+
+fn set_one(values: &mut Values, name: &[u8], value: &[u8]) -> Result<(), String> {
+    let shown = format!("{:.128}", name.escape_ascii().to_string());
+    let setting = SETTINGS.iter().find(|setting| name.eq_ignore_ascii_case(setting.name.as_bytes()));
+    let Some(setting) = setting else {
+        return Err(format!("ERR Unknown option or number of arguments for CONFIG SET - '{shown}'"));
+    };
+    let why = match setting.set {
+        None => "can't set immutable config",
+        Some(set) if set(values, value).is_none() => "the value is not one that it can have",
+        Some(_) => return Ok(()),
+    };
+    Err(format!("ERR CONFIG SET failed (possibly related to argument '{shown}') - {why}"))
 }

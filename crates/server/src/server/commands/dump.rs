@@ -75,6 +75,7 @@ fn load(call: &mut Call<'_>, kind: Kind, position: i64, bad: [&str; 2]) {
         Some(Target::Filter(_)) if position == 1 => {
             (own.filters.load_head(database, name, kind, chunk), bad[0])
         }
+        Some(Target::Filter(_)) if position < 1 => (Err(Refusal::BadChunk), bad[1]),
         Some(Target::Filter(filter)) => (own.filters.load_rows(&filter, chunk), bad[1]),
         None if position == 1 => (own.filters.load_head(database, name, kind, chunk), bad[0]),
         None => (Err(Refusal::NotFound), bad[1]),

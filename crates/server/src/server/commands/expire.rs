@@ -30,8 +30,9 @@ fn set(call: &mut Call<'_>, command: &str, unit: i64, is_relative: bool) {
     let Some(number) = integer(call.arg(2)) else {
         return call.replies.error("ERR value is not an integer or out of range");
     };
-    let Some(condition) = Condition::parse(call.args.get(3..).unwrap_or_default()) else {
-        return call.replies.error("ERR NX and XX, GT or LT options at the same time are not compatible");
+    let condition = match Condition::parse(call.args.get(3..).unwrap_or_default()) {
+        Ok(condition) => condition,
+        Err(error) => return call.replies.error(&error),
     };
     let Some(filters) = filters(call) else { return };
     let start = if is_relative { i64::try_from(filters.now()).unwrap_or(i64::MAX) } else { 0 };
@@ -69,6 +70,7 @@ fn filters(call: &mut Call<'_>) -> Option<Arc<Filters>> {
 }
 
 /// On what it depends whether a new expiry is set.
+#[derive(Default)]
 struct Condition {
     only_first: bool,
     only_again: bool,
@@ -77,21 +79,27 @@ struct Condition {
 }
 
 impl Condition {
-    fn parse(words: &[&[u8]]) -> Option<Self> {
-        let has = |word: &str| words.iter().any(|given| given.eq_ignore_ascii_case(word.as_bytes()));
-        let condition = Condition {
-            only_first: has("NX"),
-            only_again: has("XX"),
-            only_later: has("GT"),
-            only_sooner: has("LT"),
-        };
+    /// Returns Redis' error.
+    fn parse(words: &[&[u8]]) -> Result<Self, String> {
+        let mut condition = Condition::default();
+        for word in words {
+            let option = match word.to_ascii_uppercase().as_slice() {
+                b"NX" => &mut condition.only_first,
+                b"XX" => &mut condition.only_again,
+                b"GT" => &mut condition.only_later,
+                b"LT" => &mut condition.only_sooner,
+                _ => return Err(format!("ERR Unsupported option {:.128}", word.escape_ascii().to_string())),
+            };
+            *option = true;
+        }
         let Condition { only_first, only_again, only_later, only_sooner } = condition;
-        let known = usize::from(only_first)
-            + usize::from(only_again)
-            + usize::from(only_later)
-            + usize::from(only_sooner);
-        let fits = !(only_first && (only_again || only_later || only_sooner)) && !(only_later && only_sooner);
-        (known == words.len() && fits).then_some(condition)
+        if only_first && (only_again || only_later || only_sooner) {
+            return Err("ERR NX and XX, GT or LT options at the same time are not compatible".into());
+        }
+        if only_later && only_sooner {
+            return Err("ERR GT and LT options at the same time are not compatible".into());
+        }
+        Ok(condition)
     }
 
     /// A filter that does not expire counts as one that expires after all others.
@@ -143,7 +151,7 @@ mod tests {
     fn conditions_hold_as_in_redis() {
         let holds = |words: &[&str], now, then| {
             let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
-            Condition::parse(&words).map(|condition| condition.holds(now, then))
+            Condition::parse(&words).ok().map(|condition| condition.holds(now, then))
         };
         for (words, now, then, expected) in [
             (&[][..], None, 5, Some(true)),

@@ -4,7 +4,12 @@
 //! byte plain. An unclosed set ends with the pattern. Unlike Redis' own function, it never goes back further
 //! than to the last `*`, so that no pattern takes longer than the product of both lengths.
 
-/// Whether all of `text` matches.
+/// Clients may send patterns up to this length, in bytes.
+pub const LEN_MAX: usize = 1 << 10;
+/// The error for a longer one.
+pub const TOO_LONG: &str = "ERR the pattern is longer than 1024 bytes";
+
+/// Whether all of `text` matches. Takes at most as many steps as the product of the lengths.
 pub fn matches(pattern: &[u8], text: &[u8]) -> bool {
     let (mut rest, mut left) = (pattern, text);
     // Where to go on once something does not match: after the last `*`, with one byte more for it.

@@ -14,6 +14,12 @@ const SCAN_COUNT: usize = 10;
 const SCAN_COUNT_MAX: usize = 10_000;
 /// Names that `KEYS` returns at most.
 const KEYS_MAX: usize = 1 << 16;
+/// What matching may cost, in products of a pattern's length and a name's: a part of `SCAN` ends after a few
+/// milliseconds, and `KEYS` gives up after about a second.
+const SCAN_STEPS_MAX: usize = 1 << 22;
+const KEYS_STEPS_MAX: usize = 1 << 30;
+/// A part of a list ends after so many bytes of names.
+const PAGE_BYTES_MAX: usize = 1 << 20;
 
 /// The names of `TYPE`, which are those of RedisBloom's types.
 fn type_of(target: &Target) -> &'static str {
@@ -102,11 +108,19 @@ pub fn count_in(call: &Call<'_>, database: u8) -> usize {
 
 /// `KEYS pattern`
 pub fn list(call: &mut Call<'_>) {
-    let mut names = Vec::new();
+    let pattern = call.arg(1);
+    if pattern.len() > glob::LEN_MAX {
+        return call.replies.error(glob::TOO_LONG);
+    }
+    let (mut names, mut steps) = (Vec::new(), 0);
     let mut next = Some(0);
     while let Some(cursor) = next {
-        let (page, rest) = page(call, cursor, SCAN_COUNT_MAX);
-        names.extend(page.into_iter().map(|(name, _)| name).filter(|name| glob::matches(call.arg(1), name)));
+        let (page, rest) = page(call, cursor, SCAN_COUNT_MAX, PAGE_BYTES_MAX);
+        steps += page.iter().map(|(name, _)| name.len() * pattern.len()).sum::<usize>();
+        if steps > KEYS_STEPS_MAX {
+            return call.replies.error("ERR there are too many names for this pattern: use SCAN");
+        }
+        names.extend(page.into_iter().map(|(name, _)| name).filter(|name| glob::matches(pattern, name)));
         next = rest;
         if names.len() > KEYS_MAX {
             let text = format!("ERR more than {KEYS_MAX} names match: use SCAN");
@@ -125,7 +139,12 @@ pub fn scan(call: &mut Call<'_>) {
     let (mut pattern, mut wanted, mut count) = (&b"*"[..], None, SCAN_COUNT);
     for option in call.args.get(2..).unwrap_or_default().chunks(2) {
         match option {
-            [word, value] if word.eq_ignore_ascii_case(b"MATCH") => pattern = value,
+            [word, value] if word.eq_ignore_ascii_case(b"MATCH") => {
+                if value.len() > glob::LEN_MAX {
+                    return call.replies.error(glob::TOO_LONG);
+                }
+                pattern = value;
+            }
             [word, value] if word.eq_ignore_ascii_case(b"TYPE") => wanted = Some(*value),
             [word, value] if word.eq_ignore_ascii_case(b"COUNT") => match integer(value) {
                 Some(number @ 1..) => {
@@ -137,7 +156,8 @@ pub fn scan(call: &mut Call<'_>) {
             _ => return call.replies.error("ERR syntax error"),
         }
     }
-    let (page, next) = page(call, cursor, count);
+    let bytes_max = PAGE_BYTES_MAX.min(SCAN_STEPS_MAX / pattern.len().max(1));
+    let (page, next) = page(call, cursor, count, bytes_max);
     let is_wanted =
         |target: &Target| wanted.is_none_or(|wanted| wanted.eq_ignore_ascii_case(type_of(target).as_bytes()));
     let found: Vec<Vec<u8>> = page
@@ -151,8 +171,9 @@ pub fn scan(call: &mut Call<'_>) {
     found.iter().for_each(|name| call.replies.bulk(name));
 }
 
-/// Guards at cursor 0, then filters from their number on. Returns the next cursor, unless that was the end.
-fn page(call: &Call<'_>, cursor: u64, max: usize) -> (Vec<(Vec<u8>, Target)>, Option<u64>) {
+/// Guards at cursor 0, then filters from their number on: `max` or fewer, and none once their names have so
+/// many bytes. Returns the next cursor, unless that was the end.
+fn page(call: &Call<'_>, cursor: u64, max: usize, bytes_max: usize) -> (Vec<(Vec<u8>, Target)>, Option<u64>) {
     let (catalog, database) = (&call.server.catalog, call.session.database);
     let mut found = Vec::new();
     if cursor == 0 && database == 0 {
@@ -160,7 +181,7 @@ fn page(call: &Call<'_>, cursor: u64, max: usize) -> (Vec<(Vec<u8>, Target)>, Op
         found.extend(guards.map(|guard| (guard.name.clone(), Target::Guard(Arc::clone(guard)))));
     }
     let Some(own) = catalog.own() else { return (found, None) };
-    let (filters, next) = own.filters.page(database, cursor, max);
+    let (filters, next) = own.filters.page(database, cursor, max, bytes_max);
     let filters = filters.into_iter().filter(|(name, _)| catalog.guard(database, name).is_none());
     found.extend(filters.map(|(name, filter)| (name, Target::Filter(filter))));
     (found, next)
@@ -170,7 +191,7 @@ fn page(call: &Call<'_>, cursor: u64, max: usize) -> (Vec<(Vec<u8>, Target)>, Op
 pub fn any(call: &mut Call<'_>) {
     let mut next = Some(0);
     while let Some(cursor) = next {
-        let (page, rest) = page(call, cursor, SCAN_COUNT);
+        let (page, rest) = page(call, cursor, SCAN_COUNT, PAGE_BYTES_MAX);
         if let Some((name, _)) = page.first() {
             return call.replies.bulk(name);
         }

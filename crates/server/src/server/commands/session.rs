@@ -3,6 +3,7 @@
 use super::super::command::Call;
 use super::super::users::DEFAULT;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Instant;
 
 const WRONG_PASSWORD: &str = "WRONGPASS invalid username-password pair or user is disabled.";
 
@@ -29,8 +30,13 @@ pub fn quit(call: &mut Call<'_>) {
 /// `RESET`
 pub fn reset(call: &mut Call<'_>) {
     set_version(call, false);
-    call.session.client.text().name.clear();
+    {
+        let mut text = call.session.client.text();
+        text.name.clear();
+        text.user.clear();
+    }
     call.session.user = call.server.settings.users.unauthenticated();
+    call.session.unknown_since = Instant::now();
     call.session.select(0);
     call.session.watched.clear();
     call.replies.simple("RESET");

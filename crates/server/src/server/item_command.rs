@@ -1,0 +1,102 @@
+//! A command on items: what its arguments say, and whether a filter or guard takes it.
+
+use super::catalog::Target;
+use super::command::{Command, ItemArgs, ItemOp};
+use super::commands::insert_options::InsertOptions;
+use super::commands::item_expiry;
+use super::pending::ReplyShape;
+use super::request::{Request, slice};
+use super::state::Server;
+use crate::filters::{Kind, Parameters, Refusal};
+use bytes::BytesMut;
+use std::ops::Range;
+
+pub struct ItemCommand<'r> {
+    pub command: &'static Command,
+    pub what: ItemOp,
+    /// The kind of filter that it is for.
+    pub kind: Kind,
+    pub name: &'r [u8],
+    /// The items' positions in `input`.
+    pub items: &'r [Range<usize>],
+    pub shape: ReplyShape,
+    pub input: &'r BytesMut,
+    /// The positions of what says when the item expires.
+    expiry: &'r [Range<usize>],
+    /// What it says about the filter, if it can say something.
+    options: Option<InsertOptions>,
+}
+
+impl<'r> ItemCommand<'r> {
+    pub fn parse(
+        server: &Server,
+        command: &'static Command,
+        what: ItemOp,
+        form: ItemArgs,
+        request: Request<'r>,
+    ) -> Result<Self, String> {
+        let kind = command.kind();
+        let (mut options, mut items_at) = (None, 2);
+        if form == ItemArgs::Listed {
+            let given = InsertOptions::parse(defaults(server, kind, what), |n| request.arg(n))?;
+            (options, items_at) = (Some(given), given.items_at);
+        }
+        let mut items = request.args.get(items_at..).unwrap_or_default();
+        let mut expiry: &[Range<usize>] = &[];
+        if form == ItemArgs::OneExpiring {
+            (items, expiry) = items.split_at_checked(1).unwrap_or_default();
+        }
+        let shape = match form {
+            ItemArgs::One | ItemArgs::OneExpiring => ReplyShape::One,
+            ItemArgs::Listed if kind == Kind::Cuckoo && what == ItemOp::InsertNew => ReplyShape::Numbers,
+            ItemArgs::Many | ItemArgs::Listed => ReplyShape::Array,
+        };
+        let (name, input) = (request.arg(1).unwrap_or_default(), request.input);
+        Ok(ItemCommand { command, what, kind, name, items, shape, input, expiry, options })
+    }
+
+    /// The parameters of the filter that it creates if there is none, or why it creates none.
+    pub fn parameters(&self, server: &Server) -> Result<Parameters, String> {
+        let options = self.options.unwrap_or_else(|| defaults(server, self.kind, self.what));
+        match self.what {
+            ItemOp::Remove => Err("ERR Not found".into()),
+            _ if options.creates => Ok(options.parameters),
+            _ => Err(Refusal::NotFound.to_string()),
+        }
+    }
+
+    /// Whether it says when the item expires, which only items of guards do.
+    pub fn is_expiring(&self) -> bool {
+        !self.expiry.is_empty()
+    }
+
+    /// Whether the target takes the command. Returns what is done with the items there.
+    pub fn check(&self, target: &Target) -> Result<ItemOp, String> {
+        let named = match target {
+            Target::Filter(filter) if filter.kind() == self.kind => return Ok(self.what),
+            Target::Filter(_) => return Err(Refusal::WrongType.to_string()),
+            Target::Guard(named) => named,
+        };
+        let words: Vec<&[u8]> = self.expiry.iter().map(|word| slice(self.input, word)).collect();
+        let expiry = item_expiry::expiry_of(&named.guard, &words)?;
+        if self.what.is_change() && named.writer.is_none() {
+            return Err("READONLY this guard follows a database: change the database instead".into());
+        }
+        if self.what != ItemOp::Ask {
+            let canonical = named.guard.canonical();
+            let mut each = self.items.iter().map(|item| slice(self.input, item));
+            each.try_for_each(|item| canonical.apply(item).map(drop)).map_err(|e| format!("ERR {e}"))?;
+        }
+        Ok(expiry.map_or(self.what, ItemOp::InsertExpiring))
+    }
+}
+
+/// What a command does without options if there is no such filter.
+fn defaults(server: &Server, kind: Kind, what: ItemOp) -> InsertOptions {
+    let defaults = server.defaults();
+    let parameters = match kind {
+        Kind::Bloom => Parameters::Bloom(defaults.bloom),
+        Kind::Cuckoo => Parameters::Cuckoo(defaults.cuckoo),
+    };
+    InsertOptions { creates: what.adds(), parameters, items_at: 2 }
+}
