@@ -21,7 +21,7 @@
 use super::filter::Filter;
 use super::keys::Created;
 use super::parameters::Kind;
-use super::record::{ITEMS_MAX, Record, Totals, decode_count, encode_count, item_key, split_key};
+use super::record::{ITEMS_MAX, ItemKey, Record, Totals, decode_count, encode_count};
 use super::refusal::{Refusal, Result};
 use super::store::Filters;
 use sidebloom::Batch;
@@ -52,10 +52,10 @@ impl Filters {
         };
         let Some(first) = start_of(first) else { return Ok((0, Vec::new())) };
         let (mut payload, mut count, mut last) = (mark_of(filter).to_le_bytes().to_vec(), 0, None);
-        let mut rows =
-            self.items.range(&item_key(filter.id(), first)[..]..=&item_key(filter.id(), u128::MAX)[..]);
+        let (from, to) = (filter.key(first), filter.key(u128::MAX));
+        let mut rows = self.items.range(from.as_ref()..=to.as_ref());
         while let Some((key, value)) = rows.next_row()? {
-            let (_, hash) = split_key(key).ok_or_else(|| self.damaged("the key of an item"))?;
+            let (_, hash) = ItemKey::split(key).ok_or_else(|| self.damaged("the key of an item"))?;
             if count >= ROWS_MIN && last.is_some_and(|last| last != hash >> BELOW_POSITION) {
                 break;
             }
@@ -99,7 +99,7 @@ impl Filters {
         let rows = rows.ok_or(Refusal::BadChunk)?;
         let _changing = self.change();
         let Some(place) = self.names.place_of(filter.id()) else { return Err(Refusal::NotFound) };
-        let keys: Vec<_> = rows.iter().map(|(hash, _)| item_key(filter.id(), *hash)).collect();
+        let keys: Vec<ItemKey> = rows.iter().map(|(hash, _)| filter.key(*hash)).collect();
         let before = self.items_at(&keys)?;
         let mut totals = filter.totals();
         let mut batch = Batch::new();

@@ -1,7 +1,7 @@
 //! One filter in memory: what its record says, and what changes.
 
 use super::parameters::{Kind, Parameters};
-use super::record::{ItemKey, Record, Totals, item_key};
+use super::record::{ItemKey, Record, Totals};
 use sidebloom::KeyHasher;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Acquire, Ordering::Release};
 
@@ -85,7 +85,7 @@ impl Filter {
 
     #[inline]
     pub(super) fn key(&self, hash: u128) -> ItemKey {
-        item_key(self.id, hash)
+        ItemKey::new(self.id, hash)
     }
 
     pub(super) fn totals(&self) -> Totals {

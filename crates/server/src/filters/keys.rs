@@ -3,7 +3,7 @@
 use super::filter::Filter;
 use super::names::{DATABASES, FILTER_BYTES, Place};
 use super::parameters::Parameters;
-use super::record::{Record, Totals};
+use super::record::{ItemKey, Record, Totals};
 use super::refusal::{Refusal, Result};
 use super::store::{Changing, Filters};
 use sidebloom::{Batch, KeyHash, KeyHasher, MAX_KEY_BYTES};
@@ -237,7 +237,7 @@ impl Filters {
     /// Deletes all rows of a filter.
     fn delete_items(&self, batch: &mut Batch, filter: &Filter) {
         if filter.items() > 0 {
-            batch.keyspace(&self.items).delete_prefix(filter.id().to_be_bytes());
+            batch.keyspace(&self.items).delete_prefix(ItemKey::prefix(filter.id()));
         }
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! keyspace "filters"                       keyspace "items"
-//! key   = database u8, name                key   = id u64 big-endian, hash u128 big-endian
+//! key   = database u8, name                key   = length of id u8, id, hash u128, both big-endian
 //! value = record                           value = nothing: the item is there once
 //!                                                | count u64, at least 2
 //!
@@ -18,7 +18,8 @@
 //! ```
 //!
 //! - *id*: of this filter and no other, above 0. Its items have it, so a filter is renamed by moving its
-//!   record.
+//!   record. In their keys it has as few bytes as it can, so that the first eight bytes of a key, by which
+//!   memtables and merges compare most keys, have part of the hash. Those of a filter are neighbours.
 //! - *hash*: SipHash-1-3 with 128 bits under the key of the hash, which is random.
 //! - *items*: how many items the filter has, in a cuckoo filter counted as often as they were added; less
 //!   than 2⁶³, as the protocol's integers.
@@ -136,20 +137,55 @@ fn u16_of(d: &mut Decoder<'_>) -> Option<u16> {
 }
 
 /// The key of an item's row.
-pub type ItemKey = [u8; 24];
-
-pub fn item_key(id: u64, hash: u128) -> ItemKey {
-    let mut key = [0; 24];
-    let (front, rest) = key.split_at_mut(8);
-    front.copy_from_slice(&id.to_be_bytes());
-    rest.copy_from_slice(&hash.to_be_bytes());
-    key
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ItemKey {
+    bytes: [u8; KEY_MAX],
+    len: u8,
 }
 
-/// The filter's number and the hash in the key of an item's row.
-pub fn split_key(key: &[u8]) -> Option<(u64, u128)> {
-    let (id, hash) = key.split_first_chunk()?;
-    Some((u64::from_be_bytes(*id), u128::from_be_bytes(hash.try_into().ok()?)))
+/// Bytes of the longest key.
+const KEY_MAX: usize = 1 + size_of::<u64>() + HASH_BYTES;
+const HASH_BYTES: usize = size_of::<u128>();
+
+impl ItemKey {
+    pub fn new(id: u64, hash: u128) -> Self {
+        let prefix = ItemKey::prefix(id);
+        let mut key = prefix;
+        let tail = key.bytes.iter_mut().skip(prefix.as_ref().len());
+        tail.zip(hash.to_be_bytes()).for_each(|(to, byte)| *to = byte);
+        key.len += HASH_BYTES as u8;
+        key
+    }
+
+    /// What the keys of all items of a filter begin with, and those of no other filter.
+    pub fn prefix(id: u64) -> Self {
+        let (mut bytes, len) = ([0; KEY_MAX], id_len(id));
+        let number = id.to_be_bytes();
+        let number = number.iter().skip(size_of::<u64>() - len);
+        bytes.iter_mut().zip([len as u8].iter().chain(number)).for_each(|(to, byte)| *to = *byte);
+        ItemKey { bytes, len: 1 + len as u8 }
+    }
+
+    /// The filter's number and the hash in a key.
+    pub fn split(key: &[u8]) -> Option<(u64, u128)> {
+        let (len, rest) = key.split_first()?;
+        let (number, hash) = rest.split_at_checked(usize::from(*len))?;
+        let id = number.iter().try_fold(0u64, |id, byte| Some(id.checked_mul(256)? | u64::from(*byte)))?;
+        let is_shortest = id > 0 && id_len(id) == number.len();
+        is_shortest.then_some((id, u128::from_be_bytes(hash.try_into().ok()?)))
+    }
+}
+
+impl AsRef<[u8]> for ItemKey {
+    #[inline]
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(..usize::from(self.len)).unwrap_or_default()
+    }
+}
+
+/// How many bytes a number takes.
+fn id_len(id: u64) -> usize {
+    (u64::BITS - id.leading_zeros()).div_ceil(8) as usize
 }
 
 /// The value of an item's row, and its length.
@@ -227,11 +263,22 @@ mod tests {
 
     #[test]
     fn rows_of_items_sort_by_filter_and_then_by_hash() {
-        let mut keys = [item_key(1, 5), item_key(1, u128::MAX), item_key(2, 0), item_key(256, 1)];
-        assert!(keys.is_sorted());
-        keys.reverse();
-        assert_eq!(split_key(&item_key(7, 1 << 100)), Some((7, 1 << 100)));
-        assert_eq!((split_key(&[0; 23]), split_key(&[0; 25])), (None, None));
+        let ids = [1, 2, 255, 256, 65_535, 65_536, u64::MAX - 1, u64::MAX];
+        let hashes = [0, 5, 1 << 100, u128::MAX];
+        let rows = || ids.into_iter().flat_map(|id| hashes.map(|hash| (id, hash)));
+        let keys: Vec<ItemKey> = rows().map(|(id, hash)| ItemKey::new(id, hash)).collect();
+        assert!(keys.is_sorted_by(|a, b| a.as_ref() < b.as_ref()));
+        for (key, (id, hash)) in keys.iter().zip(rows()) {
+            assert_eq!(ItemKey::split(key.as_ref()), Some((id, hash)));
+            let with_prefix =
+                keys.iter().filter(|key| key.as_ref().starts_with(ItemKey::prefix(id).as_ref()));
+            assert_eq!(with_prefix.count(), hashes.len());
+        }
+        assert_eq!(ItemKey::new(7, 1).as_ref().len(), 18);
+        let wrong = [&[][..], &[1], &[0; 17], &[1; 17], &[1; 19], &[2, 0, 7, 0], &[255; 26], &[9; 26]];
+        assert!(wrong.into_iter().all(|key| ItemKey::split(key).is_none()));
+        let padded = [&[2, 0, 7][..], &[0; 16]].concat();
+        assert_eq!(ItemKey::split(&padded), None, "a number has one form");
         for count in [1, 2, u64::MAX] {
             let (bytes, len) = encode_count(count);
             assert_eq!(decode_count(&bytes[..len]), Some(count));

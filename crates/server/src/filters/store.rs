@@ -2,7 +2,7 @@
 
 use super::filter::{Filter, Mark};
 use super::names::{FILTER_BYTES, Names, Place, with_key};
-use super::record::{ItemKey, Record, Unreadable, decode_count, split_key};
+use super::record::{ItemKey, Record, Unreadable, decode_count};
 use super::refusal::{Refusal, Result};
 use sidebloom::fs::Fs;
 use sidebloom::{
@@ -99,7 +99,7 @@ impl Filters {
         let (names, mut next_id) = read_names(&records, path)?;
         // Should there be rows without a filter, no filter gets them.
         if let Some((key, _)) = items.iter().last()? {
-            let id = split_key(&key).map_or(u64::MAX, |(id, _)| id);
+            let id = ItemKey::split(&key).map_or(u64::MAX, |(id, _)| id);
             next_id = next_id.max(id.saturating_add(1));
         }
         Ok(Filters {

@@ -77,7 +77,7 @@ impl<'s> Executor<'s> {
             self.share_gate().await;
         }
         let (target, what) = self.resolve(command).await?;
-        self.pending.push(command.command, target, what, command.items, command.shape);
+        self.pending.push(command, target, what);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl<'s> Executor<'s> {
             }
             yield_now().await;
         }
-        parts::reply(&mut self.replies, command.kind, command.shape, outcomes);
+        command.shape.reply(&mut self.replies, command.kind, outcomes);
         self.note_calls(command.command, started.elapsed(), command.items.len());
         Ok(())
     }
@@ -115,7 +115,8 @@ impl<'s> Executor<'s> {
     async fn resolve(&mut self, command: &ItemCommand<'_>) -> Result<(Option<Target>, ItemOp), String> {
         let catalog = &self.server.catalog;
         let has_filters = catalog.own().is_some();
-        let mut target = catalog.find(self.session.database, command.name);
+        let pending = self.pending.target_of(command.input, command.name());
+        let mut target = pending.or_else(|| catalog.find(self.session.database, command.name()));
         if command.is_expiring() && has_filters && !matches!(target, Some(Target::Guard(_))) {
             return Err("ERR items of this filter do not expire: let the filter expire, with EXPIRE".into());
         }
@@ -132,7 +133,7 @@ impl<'s> Executor<'s> {
     async fn create(&mut self, command: &ItemCommand<'_>) -> Result<Target, String> {
         let parameters = command.parameters(self.server)?;
         let server = self.server;
-        let (database, name) = (self.session.database, command.name);
+        let (database, name) = (self.session.database, command.name());
         let create = || server.catalog.create(database, name, parameters);
         let created = if self.is_exclusive {
             server.aside(create).await

@@ -4,19 +4,55 @@ use super::catalog::Target;
 use super::command::{Command, ItemArgs, ItemOp};
 use super::commands::insert_options::InsertOptions;
 use super::commands::item_expiry;
-use super::pending::ReplyShape;
 use super::request::{Request, slice};
 use super::state::Server;
-use crate::filters::{Kind, Parameters, Refusal};
+use crate::filters::{ItemOutcome, Kind, Parameters, Refusal};
+use crate::resp::Replies;
 use bytes::BytesMut;
 use std::ops::Range;
 
+/// The form of a command's reply.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum ReplyShape {
+    One,
+    Array,
+    /// An array of integers, even in version 3 of the protocol: that of `CF.INSERTNX`.
+    Numbers,
+}
+
+impl ReplyShape {
+    /// Replies to a command that changes items, given the kind of filter that it is for.
+    pub fn reply(
+        self,
+        replies: &mut Replies,
+        kind: Kind,
+        outcomes: impl IntoIterator<Item = ItemOutcome, IntoIter: ExactSizeIterator>,
+    ) {
+        let outcomes = outcomes.into_iter();
+        if self != ReplyShape::One {
+            replies.array(outcomes.len());
+        }
+        for outcome in outcomes {
+            match (outcome, self) {
+                (ItemOutcome::Full, _) if kind == Kind::Bloom => replies.error(&Refusal::Full.to_string()),
+                (ItemOutcome::Full, ReplyShape::One) => replies.error("ERR Filter is full"),
+                (ItemOutcome::Full, ReplyShape::Array) if replies.resp3 => replies.boolean(false),
+                (ItemOutcome::Full, _) => replies.signed(-1),
+                (changed, ReplyShape::Numbers) => replies.int(u64::from(changed == ItemOutcome::Changed)),
+                (changed, _) => replies.boolean(changed == ItemOutcome::Changed),
+            }
+        }
+    }
+}
+
+/// A command on items whose form is right.
 pub struct ItemCommand<'r> {
     pub command: &'static Command,
     pub what: ItemOp,
     /// The kind of filter that it is for.
     pub kind: Kind,
-    pub name: &'r [u8],
+    /// The position of the name in `input`.
+    pub name: Range<usize>,
     /// The items' positions in `input`.
     pub items: &'r [Range<usize>],
     pub shape: ReplyShape,
@@ -51,8 +87,12 @@ impl<'r> ItemCommand<'r> {
             ItemArgs::Listed if kind == Kind::Cuckoo && what == ItemOp::InsertNew => ReplyShape::Numbers,
             ItemArgs::Many | ItemArgs::Listed => ReplyShape::Array,
         };
-        let (name, input) = (request.arg(1).unwrap_or_default(), request.input);
+        let (name, input) = (request.args.get(1).cloned().unwrap_or_default(), request.input);
         Ok(ItemCommand { command, what, kind, name, items, shape, input, expiry, options })
+    }
+
+    pub fn name(&self) -> &'r [u8] {
+        slice(self.input, &self.name)
     }
 
     /// The parameters of the filter that it creates if there is none, or why it creates none.

@@ -2,7 +2,6 @@
 
 use super::catalog::{OwnFilters, Target};
 use super::command::ItemOp as Asked;
-use super::parts;
 use super::pending::{FEW_ITEMS, ITEMS_AT_ONCE, PendingCommand, Run};
 use super::request::slice;
 use super::state::Server;
@@ -75,7 +74,7 @@ pub async fn change(server: &Server, runs: &[Run<'_>], input: &BytesMut, replies
             let asked = runs.iter().flat_map(|run| run.commands);
             for (PendingCommand { command, shape, .. }, outcome) in asked.zip(outcomes) {
                 match outcome {
-                    Ok(outcomes) => parts::reply(replies, command.kind(), *shape, outcomes),
+                    Ok(outcomes) => shape.reply(replies, command.kind(), outcomes),
                     Err(refusal) => replies.error(&refusal.to_string()),
                 }
             }

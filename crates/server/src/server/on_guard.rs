@@ -2,7 +2,6 @@
 
 use super::catalog::NamedGuard;
 use super::command::ItemOp;
-use super::parts;
 use super::pending::{ITEMS_AT_ONCE, PendingCommand, Run};
 use super::request::slice;
 use super::state::Server;
@@ -87,7 +86,7 @@ pub async fn change(guard: &NamedGuard, run: &Run<'_>, input: &BytesMut, replies
             let mut done = done.into_iter();
             for (PendingCommand { command, shape, .. }, items) in run.each() {
                 let outcomes: Vec<ItemOutcome> = done.by_ref().take(items.len()).map(outcome).collect();
-                parts::reply(replies, command.kind(), *shape, outcomes);
+                shape.reply(replies, command.kind(), outcomes);
             }
         }
         Err(error) => run.refuse(replies, &error),

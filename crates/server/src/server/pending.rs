@@ -3,6 +3,7 @@
 
 use super::catalog::Target;
 use super::command::{Command, ItemOp};
+use super::item_command::{ItemCommand, ReplyShape};
 use super::request::slice;
 use crate::resp::Replies;
 use bytes::BytesMut;
@@ -26,6 +27,8 @@ pub struct PendingCommands {
     /// The items' positions in the connection's buffer.
     items: Vec<Range<usize>>,
     commands: Vec<PendingCommand>,
+    /// The position of the name that the last command gave.
+    name: Range<usize>,
 }
 
 /// One of them.
@@ -39,15 +42,6 @@ pub struct PendingCommand {
     len: usize,
 }
 
-/// The form of a command's reply.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub enum ReplyShape {
-    One,
-    Array,
-    /// An array of integers, even in version 3 of the protocol: that of `CF.INSERTNX`.
-    Numbers,
-}
-
 impl PendingCommands {
     /// What the first command does with its items.
     pub fn what(&self) -> Option<ItemOp> {
@@ -59,16 +53,18 @@ impl PendingCommands {
         self.commands.len()
     }
 
-    pub fn push(
-        &mut self,
-        command: &'static Command,
-        target: Option<Target>,
-        what: ItemOp,
-        items: &[Range<usize>],
-        shape: ReplyShape,
-    ) {
+    /// Adds a command; `what` is done with its items at the target.
+    pub fn push(&mut self, command: &ItemCommand<'_>, target: Option<Target>, what: ItemOp) {
+        let ItemCommand { command, shape, ref name, items, .. } = *command;
         self.items.extend_from_slice(items);
         self.commands.push(PendingCommand { command, target, what, shape, len: items.len() });
+        self.name = name.clone();
+    }
+
+    /// The target of the last command, if it gave this name: mostly, the next command gives it, too.
+    pub fn target_of(&self, input: &BytesMut, name: &[u8]) -> Option<Target> {
+        let last = self.commands.last()?;
+        if slice(input, &self.name) == name { last.target.clone() } else { None }
     }
 
     /// Notes that the commands took this long together.

@@ -217,7 +217,7 @@ fn names_take_only_as_much_memory_as_they_may() {
 fn no_filter_gets_rows_that_are_there_before_it() {
     let dir = tempfile::tempdir().unwrap();
     let filters = open(dir.path(), &Hand::at(1));
-    filters.items.put(crate::filters::record::item_key(7, 1), "").unwrap();
+    filters.items.put(crate::filters::record::ItemKey::new(7, 1), "").unwrap();
     drop(filters);
     let filters = open(dir.path(), &Hand::at(1));
     assert_eq!(filters.create(0, b"f", bloom()).unwrap().filter().id(), 8);
