@@ -8,10 +8,13 @@ Needs the redis package (pip install redis) and redis-cli (Debian's redis-tools)
 
 import os
 import shutil
+import socket
+import ssl
 import subprocess
 import sys
 import tempfile
 import threading
+import time
 
 import redis
 
@@ -271,8 +274,9 @@ def tls(binary):
         signed = ("-CA", authority["certificate"], "-CAkey", authority["key"], "-addext", "basicConstraints=critical,CA:FALSE")
         own = certify("localhost", *signed, "-addext", "subjectAltName=DNS:localhost")
         mine = certify("client", *signed)
-        options = ("--tls-cert", own["certificate"], "--tls-key", own["key"], "--tls-client-ca", authority["certificate"])
-        with Server(binary, directory, *options, filters=True) as server:
+        certified = ("--tls-cert", own["certificate"], "--tls-key", own["key"])
+        hostile_tls(binary, directory, certified)
+        with Server(binary, directory, *certified, "--tls-client-ca", authority["certificate"], filters=True) as server:
             options = {"host": "localhost", "port": server.port, "ssl": True, "ssl_ca_certs": authority["certificate"]}
             client = redis.Redis(**options, ssl_certfile=mine["certificate"], ssl_keyfile=mine["key"])
             check("TLS, with a client's certificate", int(client.bf().add("f", "a")), 1)
@@ -286,6 +290,43 @@ def tls(binary):
                     print(f"TLS: refused without {what}: ok")
                 except redis.TimeoutError:
                     print(f"TLS: refused without {what}: ok")
+
+
+def hostile_tls(binary, directory, options):
+    """Clients that stop within a record or within the handshake."""
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    with Server(binary, directory, *options, "--request-timeout", "1", filters=True) as server:
+        def connect():
+            return context.wrap_socket(socket.create_connection(("localhost", server.port)))
+
+        def field(name):
+            asking.sendall(b"INFO\r\n")
+            text = b""
+            while not text.endswith(b"\r\n\r\n") and b"# Keyspace" not in text:
+                text += asking.recv(1 << 16)
+            return int(text.split(name.encode() + b":")[1].split(b"\r\n")[0])
+
+        asking = connect()
+        before = field("client_bytes")
+        stuck = [connect() for _ in range(20)]
+        for client in stuck:
+            client.sendall(b"PING\r\n")
+            check("TLS: PING", client.recv(100), b"+PONG\r\n")
+            # The header of a record, and most of what it announces.
+            with socket.socket(fileno=os.dup(client.fileno())) as raw:
+                raw.sendall(b"\x17\x03\x03\x41\x00" + bytes(16000))
+        check("TLS: a connection counts with its record", field("client_bytes") - before >= 20 * (20 << 10), True)
+        for client in stuck:
+            client.settimeout(30)
+            check("TLS: an unfinished record has a time limit", client.recv(100), b"")
+        half = socket.create_connection(("localhost", server.port))
+        half.sendall(b"\x16\x03\x01\x02\x00")
+        time.sleep(0.2)
+        started = time.monotonic()
+        server.process.terminate()
+        server.process.wait()
+        check("TLS: half a handshake does not delay the end", time.monotonic() - started < 4, True)
 
 
 def main():

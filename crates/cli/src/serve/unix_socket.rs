@@ -1,8 +1,9 @@
 //! A Unix socket with a name in the file system.
 
 use crate::context::Failure;
+use rustix::fs::Mode;
 use std::io::ErrorKind;
-use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -17,15 +18,16 @@ impl UnixSocket {
     /// it.
     pub fn bind(path: &Path, mode: u32) -> Result<(UnixListener, Self), Failure> {
         let fails = |e| Failure::file("listen on", path, e);
+        // Whoever connects before the permissions are right would be served, so they are right from the start.
+        let before = rustix::process::umask(Mode::from_raw_mode(!mode & 0o777));
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_over(path) => {
-                std::fs::remove_file(path).map_err(fails)?;
-                UnixListener::bind(path)
+                std::fs::remove_file(path).and_then(|()| UnixListener::bind(path))
             }
             other => other,
         };
+        rustix::process::umask(before);
         let listener = listener.map_err(fails)?;
-        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).map_err(fails)?;
         let inode = std::fs::symlink_metadata(path).map_err(fails)?.ino();
         Ok((listener, UnixSocket { path: path.to_path_buf(), inode }))
     }

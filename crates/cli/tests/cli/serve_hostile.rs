@@ -217,6 +217,17 @@ fn a_reader_of_a_few_bytes_now_and_then_is_let_go() {
     assert_eq!(info(&mut other, "disconnected_clients"), 1);
 }
 
+/// The time for a large reply was given in advance, also to those who read nothing of it.
+#[test]
+fn who_reads_nothing_of_a_large_reply_is_let_go_as_of_a_small_one() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = Server::of_filters(dir.path(), &["--output-timeout", "1"]);
+    let (mut deaf, mut other) = (server.connect(), server.connect());
+    deaf.send(request(&[&b"ECHO"[..], &vec![b'x'; 30_000_000]]));
+    eventually("it is let go", || info(&mut other, "disconnected_clients") == 1);
+    assert_eq!(info(&mut other, "connected_clients"), 1);
+}
+
 #[test]
 fn guessing_passwords_is_slow_counted_and_ends_the_connection() {
     let dir = tempfile::tempdir().unwrap();

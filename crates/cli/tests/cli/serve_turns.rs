@@ -89,6 +89,47 @@ fn a_large_change_lets_others_change_filters() {
     assert!(changes > 5, "{changes}");
 }
 
+/// It neither comes back with other parameters, nor keeps its name from others.
+#[test]
+fn a_filter_that_is_deleted_during_a_large_change_stays_deleted() {
+    let dir = tempfile::tempdir().unwrap();
+    let (server, mut client) = on_one_thread(dir.path());
+    let mut other = server.connect();
+    for (deletion, is_there) in
+        [("DEL f", false), ("FLUSHALL", false), ("PEXPIRE f 1", false), ("RENAME f g", true)]
+    {
+        asks(&mut client, &[("FLUSHALL", "+OK"), ("BF.RESERVE f 0.1 1000000 NONSCALING", "+OK")]);
+        client.send(many("BF.MADD"));
+        eventually("the first part is written", || other.ask("BF.CARD f") != ":0");
+        other.ask(deletion);
+        let reply = client.reply();
+        assert_eq!(reply.ends_with(" -ERR not found]"), !is_there, "{deletion}: {reply:.50}");
+        assert_eq!(other.ask("EXISTS f"), ":0", "{deletion}");
+        if is_there {
+            assert_eq!(other.ask("BF.CARD g"), format!(":{MANY}"));
+        }
+        asks(&mut client, &[("CF.ADD f a", ":1")]);
+    }
+}
+
+/// Also if that is where a part ends.
+#[test]
+fn a_large_change_ends_where_the_filter_is_full() {
+    let dir = tempfile::tempdir().unwrap();
+    let (_server, mut client) = on_one_thread(dir.path());
+    for capacity in [4000, 4095, 4096, 8191] {
+        let name = format!("f{capacity}");
+        client.ask(&format!("BF.RESERVE {name} 0.1 {capacity} NONSCALING"));
+        let items = (0..10_000).map(|n| n.to_string()).collect::<Vec<_>>().join(" ");
+        let reply = client.ask(&format!("BF.MADD {name} {items}"));
+        assert_eq!(reply.matches(":1 ").count(), capacity);
+        assert!(reply.ends_with(":1 -ERR non scaling filter is full]"), "{capacity}");
+        client.ask(&format!("CF.RESERVE c{name} {capacity} EXPANSION 0"));
+        let reply = client.ask(&format!("CF.INSERT c{name} ITEMS {items}"));
+        assert_eq!(reply.split(' ').count(), 10_000, "a cuckoo filter tells it of each item");
+    }
+}
+
 /// The runtime serves nobody once all of its threads wait.
 #[test]
 fn clients_that_wait_to_delete_take_no_threads() {

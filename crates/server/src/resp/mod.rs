@@ -179,7 +179,9 @@ impl Parser {
         if matches!(self.state, State::Start) {
             self.args = Vec::new(); // An idle connection holds no memory.
         }
-        self.args.iter_mut().for_each(|arg| *arg = arg.start - complete..arg.end - complete);
+        if complete > 0 {
+            self.args.iter_mut().for_each(|arg| *arg = arg.start - complete..arg.end - complete);
+        }
         complete
     }
 

@@ -150,7 +150,10 @@ impl Group for Arc<Filters> {
     }
 
     fn write(&self, commands: &ItemCommands) -> Result<Vec<Self::Outcome>, String> {
-        self.apply(commands).map_err(|refusal| refusal.to_string())
+        self.apply(commands).map_err(|refusal| match refusal {
+            Refusal::Store(error) => error.to_string(),
+            other => other.to_string(),
+        })
     }
 
     fn sync(&self) -> sidebloom::Result<()> {

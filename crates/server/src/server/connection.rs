@@ -4,13 +4,15 @@
 //! changes to be written, the memory of its requests and replies is counted, and an unfinished request has to
 //! be complete in time. An idle connection holds no buffer, so ten thousand of them cost little.
 
+use super::accepted::Accepted;
+use super::clients::Client;
 use super::command::{Action, TransactionStep};
 use super::executor::Executor;
-use super::memory::{CONNECTION_BYTES, Lease};
+use super::memory::Lease;
 use super::multi::{self, Multi};
 use super::request::Request;
 use super::state::{Server, Session};
-use super::stream::Stream;
+use super::stream::own_bytes;
 use super::transaction::Transaction;
 use super::wire::{End, Wire};
 use crate::resp::{Limits, Parser};
@@ -56,33 +58,61 @@ struct Connection<'s> {
 }
 
 /// Serves one client until it disconnects, is disconnected, or `stop` becomes true.
-pub async fn serve(stream: Stream, server: Arc<Server>, id: u64, mut stop: watch::Receiver<bool>) {
-    let client = server.clients.enter(id, stream.address());
+pub async fn serve(accepted: Accepted, server: Arc<Server>, id: u64, mut stop: watch::Receiver<bool>) {
+    let client = server.clients.enter(id, accepted.address());
+    let killed = Arc::clone(&client);
+    let stopped = pin!(async move {
+        tokio::select! {
+            _ = stop.wait_for(|stop| *stop) => "the server is stopping",
+            () = killed.killed() => "the client was disconnected by another",
+        }
+    });
+    let end = serve_until(stopped, accepted, &server, client).await;
+    server.clients.leave(id);
+    tracing::debug!(client = id, "{end}");
+}
+
+/// Returns why it has ended.
+async fn serve_until(
+    mut stopped: Pin<&mut impl Future<Output = End>>,
+    accepted: Accepted,
+    server: &Server,
+    client: Arc<Client>,
+) -> End {
+    let own = own_bytes(accepted.is_encrypted());
+    let mut lease = Lease::new(&server.memory, &server.clients, Arc::clone(&client), own);
+    if !lease.hold(own).await {
+        server.counters.rejected.fetch_add(1, Relaxed);
+        accepted.refuse("-ERR the connections of all clients need more memory than they may\r\n");
+        return "there was no memory for the client";
+    }
+    let stream = tokio::select! {
+        end = stopped.as_mut() => return end,
+        stream = accepted.stream() => stream,
+    };
+    let stream = match stream {
+        Ok(stream) => stream,
+        Err(error) => {
+            tracing::info!(client = client.id, error, "no TLS with a client");
+            return "there was no handshake";
+        }
+    };
     let session = Session::new(Arc::clone(&client), server.settings.users.unauthenticated());
     let mut connection = Connection {
-        wire: Wire::new(stream, Arc::clone(&client), server.settings.output_timeout),
-        server: &server,
+        wire: Wire::new(stream, client, server.settings.output_timeout),
+        server,
         unfinished_since: None,
         parser: Parser::default(),
         input: BytesMut::new(),
-        lease: Lease::new(&server.memory, &server.clients, Arc::clone(&client)),
+        lease,
         multi: Multi::default(),
-        executor: Executor::new(&server, session),
+        executor: Executor::new(server, session),
     };
-    let mut stopped = pin!(async move {
-        tokio::select! {
-            _ = stop.wait_for(|stop| *stop) => "the server is stopping",
-            () = client.killed() => "the client was disconnected by another",
-        }
-    });
-    let end = loop {
+    loop {
         if let Err(end) = connection.turn(stopped.as_mut()).await {
-            break end;
+            return end;
         }
-    };
-    drop(connection);
-    server.clients.leave(id);
-    tracing::debug!(client = id, "{end}");
+    }
 }
 
 impl Connection<'_> {
@@ -112,6 +142,8 @@ impl Connection<'_> {
         self.input.advance(complete);
         if self.input.is_empty() {
             self.input = BytesMut::new();
+        }
+        if self.input.is_empty() && !self.wire.is_within_record() {
             self.unfinished_since = None;
         } else {
             let wants_room = self.input.capacity() > 2 * self.input.len() + KEPT_BYTES;
@@ -144,7 +176,8 @@ impl Connection<'_> {
             .unfinished_since
             .map(|since| (since + settings.request_timeout, "a request was not complete in time"));
         let deadline = [idle, login, unfinished].into_iter().flatten().min();
-        let is_busy = self.wire.receive(&mut self.input, deadline, stopped).await?;
+        let tells_part = self.unfinished_since.is_none();
+        let is_busy = self.wire.receive(&mut self.input, tells_part, deadline, stopped).await?;
         self.executor.session.client.note_request();
         if self.input.capacity() > SERVED_BYTES {
             self.measure().await?;
@@ -155,7 +188,7 @@ impl Connection<'_> {
     /// Counts the memory of the connection: of requests, of queued commands and of replies.
     async fn measure(&mut self) -> Result<(), End> {
         let held = self.input.capacity() + self.parser.bytes() + self.multi.held() + self.executor.bytes();
-        let counted = CONNECTION_BYTES + if held < KEPT_BYTES { 0 } else { held };
+        let counted = self.lease.own() + if held < KEPT_BYTES { 0 } else { held };
         if counted == self.lease.held() || self.lease.hold(counted).await {
             return Ok(());
         }

@@ -10,7 +10,7 @@ use super::pending::{FEW_ITEMS, ITEMS_AT_ONCE, PendingCommands};
 use super::request::Request;
 use super::state::{Server, Session};
 use super::table;
-use crate::filters::Refusal;
+use crate::filters::{ItemOutcome, Kind, Refusal};
 use crate::resp::Replies;
 use bytes::BytesMut;
 use std::sync::atomic::Ordering::Relaxed;
@@ -77,29 +77,43 @@ impl<'s> Executor<'s> {
             self.share_gate().await;
         }
         let (target, what) = self.resolve(command).await?;
+        if let Some(target) = &target {
+            command.check_items(target, command.items)?;
+        }
         self.pending.push(command, target, what);
         Ok(())
     }
 
     /// Executes a change of many items. It is one write for each part of them, so that the changes of others
-    /// do not wait for all.
+    /// do not wait for all. What ends it before the last item is the last element of the reply.
     async fn change_in_parts(&mut self, command: &ItemCommand<'_>) -> Result<(), String> {
         self.execute_pending(command.input).await;
-        let (mut outcomes, started) = (Vec::with_capacity(command.items.len()), Instant::now());
-        for (n, items) in command.items.chunks(ITEMS_AT_ONCE).enumerate() {
+        self.share_gate().await;
+        let started = Instant::now();
+        let (Some(target), what) = self.resolve(command).await? else { return Ok(()) };
+        for items in command.items.chunks(ITEMS_AT_ONCE) {
+            command.check_items(&target, items)?;
+            yield_now().await;
+        }
+        let (mut outcomes, mut end) = (Vec::with_capacity(command.items.len()), None);
+        for items in command.items.chunks(ITEMS_AT_ONCE) {
             self.share_gate().await;
-            let (Some(target), what) = self.resolve(command).await? else { break };
-            let part = parts::Part { what, items, input: command.input, is_rest: n > 0 };
-            let more = parts::change(self.server, &target, &part).await?;
-            let is_cut = more.len() < items.len();
-            outcomes.extend(more);
+            let is_rest = !outcomes.is_empty();
+            let part = parts::Part { what, items, input: command.input, is_rest };
+            let changed = parts::change(self.server, &target, &part).await;
             self.gate = None;
-            if is_cut {
+            match changed {
+                Ok(more) => outcomes.extend(more),
+                Err(error) if is_rest => end = Some(error),
+                Err(error) => return Err(error),
+            }
+            let is_full = command.kind == Kind::Bloom && outcomes.last() == Some(&ItemOutcome::Full);
+            if is_full || end.is_some() {
                 break;
             }
             yield_now().await;
         }
-        command.shape.reply(&mut self.replies, command.kind, outcomes);
+        command.shape.reply(&mut self.replies, command.kind, outcomes, end.as_deref());
         self.note_calls(command.command, started.elapsed(), command.items.len());
         Ok(())
     }

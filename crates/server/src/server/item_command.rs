@@ -21,16 +21,11 @@ pub enum ReplyShape {
 }
 
 impl ReplyShape {
-    /// Replies to a command that changes items, given the kind of filter that it is for.
-    pub fn reply(
-        self,
-        replies: &mut Replies,
-        kind: Kind,
-        outcomes: impl IntoIterator<Item = ItemOutcome, IntoIter: ExactSizeIterator>,
-    ) {
-        let outcomes = outcomes.into_iter();
+    /// Replies to a command that changes items, given the kind of filter that it is for, and the error that
+    /// has ended it, if there is one.
+    pub fn reply(self, replies: &mut Replies, kind: Kind, outcomes: Vec<ItemOutcome>, end: Option<&str>) {
         if self != ReplyShape::One {
-            replies.array(outcomes.len());
+            replies.array(outcomes.len() + usize::from(end.is_some()));
         }
         for outcome in outcomes {
             match (outcome, self) {
@@ -41,6 +36,9 @@ impl ReplyShape {
                 (changed, ReplyShape::Numbers) => replies.int(u64::from(changed == ItemOutcome::Changed)),
                 (changed, _) => replies.boolean(changed == ItemOutcome::Changed),
             }
+        }
+        if let Some(error) = end {
+            replies.error(error);
         }
     }
 }
@@ -122,12 +120,18 @@ impl<'r> ItemCommand<'r> {
         if self.what.is_change() && named.writer.is_none() {
             return Err("READONLY this guard follows a database: change the database instead".into());
         }
-        if self.what != ItemOp::Ask {
-            let canonical = named.guard.canonical();
-            let mut each = self.items.iter().map(|item| slice(self.input, item));
-            each.try_for_each(|item| canonical.apply(item).map(drop)).map_err(|e| format!("ERR {e}"))?;
-        }
         Ok(expiry.map_or(self.what, ItemOp::InsertExpiring))
+    }
+
+    /// Whether the target takes these of the items: a guard may demand a form of them.
+    pub fn check_items(&self, target: &Target, items: &[Range<usize>]) -> Result<(), String> {
+        let Target::Guard(named) = target else { return Ok(()) };
+        if self.what == ItemOp::Ask {
+            return Ok(());
+        }
+        let canonical = named.guard.canonical();
+        let mut each = items.iter().map(|item| slice(self.input, item));
+        each.try_for_each(|item| canonical.apply(item).map(drop)).map_err(|e| format!("ERR {e}"))
     }
 }
 

@@ -1,8 +1,8 @@
 //! The sockets: accepts clients, and stops the server.
 
+use super::accepted::Accepted;
 use super::connection;
 use super::state::Server;
-use super::stream::Stream;
 #[cfg(feature = "tls")]
 use super::tls::Tls;
 use std::io;
@@ -10,15 +10,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpSocket, TcpStream, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Connections waiting to be accepted; the system has its own limit.
 const BACKLOG: u32 = 4096;
-/// Idle time before TCP keepalive probes; the connection is dropped after three unanswered probes.
-const KEEPALIVE: Duration = Duration::from_secs(120);
-const KEEPALIVE_AGAIN: Duration = Duration::from_secs(20);
 /// When the server stops, it waits this long for clients to read their replies.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Descriptors not for connections: the stores', the listeners', the runtime's.
@@ -74,12 +71,6 @@ pub struct Listeners {
     tls: Option<Tls>,
 }
 
-/// A connection that was accepted. What is over TCP may still need a handshake.
-enum Accepted {
-    Tcp(TcpStream),
-    Unix(UnixStream),
-}
-
 impl Listeners {
     /// Starts accepting clients. Needs a runtime.
     pub fn start(endpoints: Endpoints) -> io::Result<Self> {
@@ -125,9 +116,17 @@ impl Listeners {
             }
         };
         tokio::select! {
-            accepted = tcp => accepted.map(|(stream, _)| Accepted::Tcp(stream)),
+            accepted = tcp => accepted.map(|(stream, _)| self.accepted(stream)),
             accepted = unix => accepted.map(|(stream, _)| Accepted::Unix(stream)),
         }
+    }
+
+    fn accepted(&self, stream: TcpStream) -> Accepted {
+        #[cfg(feature = "tls")]
+        if let Some(tls) = self.tls.clone() {
+            return Accepted::Encrypted(stream, tls);
+        }
+        Accepted::Tcp(stream)
     }
 }
 
@@ -162,8 +161,6 @@ pub async fn run<E>(
     let (stop, stopped) = watch::channel(false);
     let (alive, mut all_gone) = mpsc::channel::<()>(1);
     let mut id = 0;
-    #[cfg(feature = "tls")]
-    let tls = listeners.tls.clone();
     let ended = loop {
         let accepted = tokio::select! {
             biased;
@@ -184,7 +181,7 @@ pub async fn run<E>(
         let seat = Seat::take(&server);
         if seat.is_beyond {
             server.counters.rejected.fetch_add(1, Relaxed);
-            accepted.refuse();
+            accepted.refuse("-ERR max number of clients reached\r\n");
             continue;
         }
         if let Err(error) = accepted.set_up() {
@@ -193,17 +190,8 @@ pub async fn run<E>(
         }
         id += 1;
         let (server, stopped, alive) = (Arc::clone(&server), stopped.clone(), alive.clone());
-        #[cfg(feature = "tls")]
-        let tls = tls.clone();
         tokio::spawn(async move {
-            #[cfg(feature = "tls")]
-            let stream = accepted.encrypted(tls).await;
-            #[cfg(not(feature = "tls"))]
-            let stream = Ok::<_, String>(accepted.plain());
-            match stream {
-                Ok(stream) => connection::serve(stream, server, id, stopped).await,
-                Err(error) => tracing::info!(client = id, error, "no TLS with a client"),
-            }
+            connection::serve(accepted, server, id, stopped).await;
             drop((seat, alive));
         });
     };
@@ -223,45 +211,6 @@ async fn ended<E>(dependency: &mut Option<oneshot::Receiver<E>>) -> Ended<E> {
     match dependency {
         Some(dependency) => dependency.await,
         None => std::future::pending().await,
-    }
-}
-
-impl Accepted {
-    fn set_up(&self) -> io::Result<()> {
-        use rustix::net::sockopt;
-        let Accepted::Tcp(stream) = self else { return Ok(()) };
-        stream.set_nodelay(true)?;
-        sockopt::set_socket_keepalive(stream, true)?;
-        sockopt::set_tcp_keepidle(stream, KEEPALIVE)?;
-        sockopt::set_tcp_keepintvl(stream, KEEPALIVE_AGAIN)?;
-        sockopt::set_tcp_keepcnt(stream, 3)?;
-        Ok(())
-    }
-
-    fn plain(self) -> Stream {
-        match self {
-            Accepted::Tcp(tcp) => Stream::Tcp(tcp),
-            Accepted::Unix(unix) => Stream::Unix(unix),
-        }
-    }
-
-    /// After the handshake, if there is one.
-    #[cfg(feature = "tls")]
-    async fn encrypted(self, tls: Option<Tls>) -> Result<Stream, String> {
-        match (self, tls) {
-            (Accepted::Tcp(tcp), Some(tls)) => Ok(Stream::Tls(Box::new(tls.accept(tcp).await?))),
-            (accepted, _) => Ok(accepted.plain()),
-        }
-    }
-
-    /// Tells one client too many so, if it can be told at once. One that expects TLS understands nothing of
-    /// it.
-    fn refuse(&self) {
-        const REFUSAL: &[u8] = b"-ERR max number of clients reached\r\n";
-        let _ = match self {
-            Accepted::Tcp(stream) => stream.try_write(REFUSAL),
-            Accepted::Unix(stream) => stream.try_write(REFUSAL),
-        };
     }
 }
 

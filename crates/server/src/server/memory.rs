@@ -9,8 +9,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
 
-/// What a connection takes that does nothing, in bytes; as measured, without TLS.
-pub const CONNECTION_BYTES: usize = 8 << 10;
 /// How often one looks whether a connection that was told to go has given its memory back, …
 const STEP: Duration = Duration::from_millis(4);
 /// … how often before the next one has to go, …
@@ -53,12 +51,21 @@ pub struct Lease<'s> {
     memory: &'s Memory,
     clients: &'s Clients,
     client: Arc<Client>,
+    /// What the connection takes that does nothing, in bytes.
+    own: usize,
     held: usize,
 }
 
 impl<'s> Lease<'s> {
-    pub fn new(memory: &'s Memory, clients: &'s Clients, client: Arc<Client>) -> Self {
-        Lease { memory, clients, client, held: 0 }
+    /// The share of a connection that takes `own` bytes when it does nothing. Empty until
+    /// [`hold`](Self::hold).
+    pub fn new(memory: &'s Memory, clients: &'s Clients, client: Arc<Client>, own: usize) -> Self {
+        Lease { memory, clients, client, own, held: 0 }
+    }
+
+    /// What the connection takes that does nothing, in bytes.
+    pub fn own(&self) -> usize {
+        self.own
     }
 
     /// The share, in bytes.
@@ -113,7 +120,7 @@ impl<'s> Lease<'s> {
     }
 
     fn set(&mut self, bytes: usize) {
-        let holds_more = |bytes: usize| bytes > CONNECTION_BYTES;
+        let holds_more = |bytes: usize| bytes > self.own;
         if holds_more(bytes) != holds_more(self.held) {
             self.clients.set_holder(&self.client, holds_more(bytes));
         }
@@ -139,8 +146,8 @@ mod tests {
     async fn the_largest_holder_gives_way_to_a_smaller_one() {
         let (memory, clients) = (Memory::new(1000 * KIB), Clients::default());
         let (large, small) = (clients.enter(1, None), clients.enter(2, None));
-        let mut hoard = Lease::new(&memory, &clients, Arc::clone(&large));
-        let mut honest = Lease::new(&memory, &clients, Arc::clone(&small));
+        let mut hoard = Lease::new(&memory, &clients, Arc::clone(&large), 8 * KIB);
+        let mut honest = Lease::new(&memory, &clients, Arc::clone(&small), 8 * KIB);
         assert!(hoard.hold(900 * KIB).await);
         let freed = async {
             large.killed().await;

@@ -1,5 +1,6 @@
 //! A server of the Redis protocol in front of guards and filters, for any program that has a Redis client.
 
+mod accepted;
 mod batch;
 mod catalog;
 mod checkpoints;
@@ -16,6 +17,8 @@ mod on_filters;
 mod on_guard;
 mod parts;
 mod pending;
+#[cfg(feature = "tls")]
+mod records;
 mod request;
 mod settings;
 mod slow_log;

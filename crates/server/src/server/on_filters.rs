@@ -74,7 +74,7 @@ pub async fn change(server: &Server, runs: &[Run<'_>], input: &BytesMut, replies
             let asked = runs.iter().flat_map(|run| run.commands);
             for (PendingCommand { command, shape, .. }, outcome) in asked.zip(outcomes) {
                 match outcome {
-                    Ok(outcomes) => shape.reply(replies, command.kind(), outcomes),
+                    Ok(outcomes) => shape.reply(replies, command.kind(), outcomes, None),
                     Err(refusal) => replies.error(&refusal.to_string()),
                 }
             }

@@ -86,7 +86,7 @@ pub async fn change(guard: &NamedGuard, run: &Run<'_>, input: &BytesMut, replies
             let mut done = done.into_iter();
             for (PendingCommand { command, shape, .. }, items) in run.each() {
                 let outcomes: Vec<ItemOutcome> = done.by_ref().take(items.len()).map(outcome).collect();
-                shape.reply(replies, command.kind(), outcomes);
+                shape.reply(replies, command.kind(), outcomes, None);
             }
         }
         Err(error) => run.refuse(replies, &error),

@@ -1,8 +1,9 @@
 //! A client's connection: TCP, a Unix socket, or TLS over TCP.
 
+#[cfg(feature = "tls")]
+use super::records::Records;
 use bytes::{BufMut, BytesMut};
 use std::io;
-use std::net::SocketAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
@@ -16,46 +17,61 @@ const READ_BYTES_MAX: usize = 64 << 10;
 #[cfg(feature = "tls")]
 const FIRST_BYTES: usize = 512;
 
+/// What a connection takes that does nothing, in bytes; as measured.
+const PLAIN_BYTES: usize = 8 << 10;
+/// The same with TLS: also keys, and room for one record.
+#[cfg(feature = "tls")]
+const TLS_BYTES: usize = 24 << 10;
+
 /// A client's connection.
 pub enum Stream {
     Tcp(TcpStream),
     Unix(UnixStream),
     #[cfg(feature = "tls")]
-    Tls(Box<tokio_rustls::server::TlsStream<TcpStream>>),
+    Tls(Box<Encrypted>),
+}
+
+#[cfg(feature = "tls")]
+type Encrypted = tokio_rustls::server::TlsStream<Records>;
+
+/// A connection's own memory in bytes, with TLS or without.
+pub fn own_bytes(is_encrypted: bool) -> usize {
+    #[cfg(feature = "tls")]
+    if is_encrypted {
+        return TLS_BYTES;
+    }
+    debug_assert!(!is_encrypted);
+    PLAIN_BYTES
 }
 
 impl Stream {
-    /// `None` over a Unix socket.
-    pub fn address(&self) -> Option<SocketAddr> {
+    /// Whether part of a TLS record has arrived, and the rest has not.
+    pub fn is_within_record(&self) -> bool {
         match self {
-            Stream::Tcp(tcp) => tcp.peer_addr().ok(),
-            Stream::Unix(_) => None,
+            Stream::Tcp(_) | Stream::Unix(_) => false,
             #[cfg(feature = "tls")]
-            Stream::Tls(tls) => tls.get_ref().0.peer_addr().ok(),
+            Stream::Tls(tls) => tls.get_ref().0.is_within(),
         }
     }
 
     /// Waits for bytes and appends them. A buffer is taken only once there are some, so that a connection
-    /// that waits holds none. Returns 0 at the end.
-    pub async fn receive(&mut self, input: &mut BytesMut) -> io::Result<usize> {
+    /// that waits holds none. Returns how many; 0 at the end. If that is asked for, `None` as soon as part of
+    /// a TLS record has arrived.
+    #[cfg_attr(not(feature = "tls"), expect(unused_variables, reason = "only TLS has records"))]
+    pub async fn receive(&mut self, input: &mut BytesMut, tells_part: bool) -> io::Result<Option<usize>> {
         match self {
             Stream::Tcp(tcp) => {
                 tcp.readable().await?;
                 input.reserve(READ_BYTES);
-                tcp.read_buf(&mut input.limit(READ_BYTES_MAX)).await
+                tcp.read_buf(&mut input.limit(READ_BYTES_MAX)).await.map(Some)
             }
             Stream::Unix(unix) => {
                 unix.readable().await?;
                 input.reserve(READ_BYTES);
-                unix.read_buf(&mut input.limit(READ_BYTES_MAX)).await
+                unix.read_buf(&mut input.limit(READ_BYTES_MAX)).await.map(Some)
             }
             #[cfg(feature = "tls")]
-            Stream::Tls(tls) => {
-                let mut first = [0; FIRST_BYTES];
-                let len = tls.read(&mut first).await?;
-                input.extend_from_slice(first.get(..len).unwrap_or_default());
-                Ok(len)
-            }
+            Stream::Tls(tls) => receive_encrypted(tls, input, tells_part).await,
         }
     }
 
@@ -67,6 +83,36 @@ impl Stream {
             Stream::Tls(_) => read >= FIRST_BYTES,
         }
     }
+}
+
+#[cfg(feature = "tls")]
+async fn receive_encrypted(
+    tls: &mut Encrypted,
+    input: &mut BytesMut,
+    tells_part: bool,
+) -> io::Result<Option<usize>> {
+    let mut first = [0; FIRST_BYTES];
+    let read = std::future::poll_fn(|cx| {
+        let mut buffer = ReadBuf::new(&mut first);
+        match Pin::new(&mut *tls).poll_read(cx, &mut buffer) {
+            Poll::Pending if tells_part && tls.get_ref().0.is_within() => Poll::Ready(Ok(None)),
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(read) => Poll::Ready(read.map(|()| Some(buffer.filled().len()))),
+        }
+    });
+    let Some(len) = read.await? else { return Ok(None) };
+    input.extend_from_slice(first.get(..len).unwrap_or_default());
+    if len < FIRST_BYTES {
+        return Ok(Some(len));
+    }
+    input.reserve(READ_BYTES);
+    let mut rest = input.limit(READ_BYTES_MAX);
+    let more = tokio::select! {
+        biased;
+        more = tls.read_buf(&mut rest) => more?,
+        () = std::future::ready(()) => 0, // What there is now.
+    };
+    Ok(Some(len + more))
 }
 
 /// Calls a method of the stream, whichever it is.

@@ -1,5 +1,6 @@
 //! TLS for clients over TCP.
 
+use super::records::Records;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use rustls::server::WebPkiClientVerifier;
@@ -54,8 +55,8 @@ impl Tls {
     ///
     /// # Errors
     /// What went wrong.
-    pub async fn accept(&self, stream: TcpStream) -> Result<TlsStream<TcpStream>, String> {
-        match tokio::time::timeout(HANDSHAKE_TIMEOUT, self.0.accept(stream)).await {
+    pub async fn accept(&self, stream: TcpStream) -> Result<TlsStream<Records>, String> {
+        match tokio::time::timeout(HANDSHAKE_TIMEOUT, self.0.accept(Records::of(stream))).await {
             Ok(accepted) => accepted.map_err(|e| e.to_string()),
             Err(_) => Err("no handshake in time".into()),
         }

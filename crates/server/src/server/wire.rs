@@ -32,20 +32,31 @@ impl Wire {
         Wire { stream, client, output_timeout }
     }
 
-    /// Waits for bytes. Returns whether more may be waiting.
+    /// Waits for bytes, or for part of a TLS record if that is to be told. Returns whether more may be
+    /// waiting.
     pub async fn receive(
         &mut self,
         input: &mut BytesMut,
+        tells_part: bool,
         deadline: Option<(Instant, End)>,
         stopped: Pin<&mut impl Future<Output = End>>,
     ) -> Result<bool, End> {
         let len = tokio::select! {
             biased; // A client that never pauses must not keep the server from stopping.
             end = stopped => return Err(end),
-            read = self.stream.receive(input) => read.map_err(|_| "the connection broke")?,
+            read = self.stream.receive(input, tells_part) => read.map_err(|_| "the connection broke")?,
             end = until(deadline) => return Err(end),
         };
-        if len == 0 { Err("the client disconnected") } else { Ok(self.stream.may_have_more(len)) }
+        match len {
+            Some(0) => Err("the client disconnected"),
+            Some(len) => Ok(self.stream.may_have_more(len)),
+            None => Ok(false),
+        }
+    }
+
+    /// Whether part of a TLS record has arrived, and the rest has not.
+    pub fn is_within_record(&self) -> bool {
+        self.stream.is_within_record()
     }
 
     /// Sends the replies. A client that does not read them, or too slowly, is disconnected.
@@ -53,22 +64,34 @@ impl Wire {
         if replies.bytes.is_empty() {
             return Ok(());
         }
-        let slowest = Duration::from_secs(replies.bytes.len() as u64 / OUTPUT_BYTES_PER_SECOND);
-        let deadline = Instant::now() + self.output_timeout + slowest;
-        let Wire { stream, client, .. } = self;
-        let write = async {
-            stream.write_all(&replies.bytes).await?;
-            stream.flush().await
-        };
-        tokio::select! {
-            biased; // Mostly, all is written at once.
-            written = write => written.map_err(|_| "the connection broke")?,
-            () = client.killed() => return Err("the client was disconnected by another"),
-            end = until(Some((deadline, "the client does not read its replies, or too slowly"))) => return Err(end),
+        let (started, mut written) = (Instant::now(), 0);
+        while let Some(rest) = replies.bytes.get(written..).filter(|rest| !rest.is_empty()) {
+            let slowest = Duration::from_secs(written as u64 / OUTPUT_BYTES_PER_SECOND);
+            let deadline = Instant::now().min(started + slowest) + self.output_timeout;
+            written += self.send_some(rest, deadline).await?;
         }
         replies.bytes.clear();
         replies.bytes.shrink_to(REPLY_BYTES_KEPT);
         Ok(())
+    }
+
+    /// Sends some of the bytes. Returns how many.
+    async fn send_some(&mut self, bytes: &[u8], deadline: Instant) -> Result<usize, End> {
+        let Wire { stream, client, .. } = self;
+        let write = async {
+            let written = stream.write(bytes).await?;
+            stream.flush().await?;
+            Ok::<_, std::io::Error>(written)
+        };
+        tokio::select! {
+            biased; // Mostly, all is written at once.
+            written = write => match written {
+                Ok(0) | Err(_) => Err("the connection broke"),
+                Ok(written) => Ok(written),
+            },
+            () = client.killed() => Err("the client was disconnected by another"),
+            end = until(Some((deadline, "the client does not read its replies, or too slowly"))) => Err(end),
+        }
     }
 
     /// Closes the connection. Reads and discards input for a moment: closing with unread input would make the
