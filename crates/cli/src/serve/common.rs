@@ -49,9 +49,9 @@ pub struct ServeArgs {
     /// Maximum number of connected clients
     #[arg(long, value_name = "N", default_value = "10000", value_parser = clap::value_parser!(u32).range(1..))]
     max_clients: u32,
-    /// Memory, in MiB: half of it for clients (8 KiB for each connection, and their requests and replies),
-    /// the rest for names, recent changes and caches. When clients have used up theirs, the one that holds
-    /// the most is disconnected. Mapped files come on top
+    /// Memory, in MiB: half of it for clients (8 KiB for each connection, 24 with TLS, and their requests and
+    /// replies), the rest for names, recent changes and caches. When clients have used up theirs, the one
+    /// that holds the most is disconnected. Mapped files come on top
     #[arg(long, value_name = "MIB", default_value = "512", value_parser = clap::value_parser!(u32).range(64..=1 << 20))]
     max_memory: u32,
     /// Disconnect a client that is idle for this many seconds; 0 means never

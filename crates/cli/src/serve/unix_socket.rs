@@ -18,7 +18,7 @@ impl UnixSocket {
     /// it.
     pub fn bind(path: &Path, mode: u32) -> Result<(UnixListener, Self), Failure> {
         let fails = |e| Failure::file("listen on", path, e);
-        // Whoever connects before the permissions are right would be served, so they are right from the start.
+        // Whoever connects before the permissions are right would be served: they are right from the start.
         let before = rustix::process::umask(Mode::from_raw_mode(!mode & 0o777));
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_over(path) => {

@@ -91,6 +91,7 @@ impl<'s> Executor<'s> {
         self.share_gate().await;
         let started = Instant::now();
         let (Some(target), what) = self.resolve(command).await? else { return Ok(()) };
+        self.gate = None; // Whether the filter is still there, each part finds out.
         for items in command.items.chunks(ITEMS_AT_ONCE) {
             command.check_items(&target, items)?;
             yield_now().await;
