@@ -91,10 +91,12 @@ impl<'s> Executor<'s> {
         self.share_gate().await;
         let started = Instant::now();
         let (Some(target), what) = self.resolve(command).await? else { return Ok(()) };
-        self.gate = None; // Whether the filter is still there, each part finds out.
-        for items in command.items.chunks(ITEMS_AT_ONCE) {
-            command.check_items(&target, items)?;
-            yield_now().await;
+        if matches!(target, Target::Guard(_)) {
+            self.gate = None; // A guard stays.
+            for items in command.items.chunks(ITEMS_AT_ONCE) {
+                command.check_items(&target, items)?;
+                yield_now().await;
+            }
         }
         let (mut outcomes, mut end) = (Vec::with_capacity(command.items.len()), None);
         for items in command.items.chunks(ITEMS_AT_ONCE) {
