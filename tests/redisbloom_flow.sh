@@ -30,7 +30,8 @@ export PYTHONPATH=$work/flow
 run() { # name, options of RLTest
   local name=$1; shift
   python3 -m RLTest "${tests[@]}" --no-progress --no-output-catch "$@" > "$work/$name.log" 2>&1 || true
-  grep -aE '^[[:space:]]*\[(PASS|FAIL|SKIP)\]|^[^ ]+:[^ ]+.*(PASS|FAIL|SKIP)' "$work/$name.log" | sed 's/\x1b\[[0-9;]*m//g' || true
+  # The tests that failed, and how many there were.
+  sed 's/\x1b\[[0-9;]*m//g' "$work/$name.log" | grep -aE '^[[:space:]]+test_[^ ]*[^ :][[:space:]]*$|^Total Tests' || true
   cp "$work/$name.log" "${OUT:-$work}/$name.log" 2> /dev/null || true
 }
 if [ -n "$module" ]; then
