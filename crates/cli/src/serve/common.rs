@@ -1,7 +1,7 @@
 //! What `serve` and `guard serve` have in common: the address, passwords and limits.
 
 use super::unix_socket::UnixSocket;
-use super::{allocator, passed};
+use super::{allocator, passed, scheduler};
 use crate::context::{Context, Failure};
 use clap::ValueEnum;
 use serde::Serialize;
@@ -217,6 +217,7 @@ impl Ready {
     ) -> Result<(), Failure> {
         let Ready { endpoints, settings, unix_socket } = self;
         allocator::give_back_large_buffers();
+        scheduler::take_short_turns();
         let announce = |address: Option<SocketAddr>| {
             let tcp = address.map(|address| address.to_string());
             let unix = unix_socket.as_ref().map(|socket| format!("unix:{}", socket.path.display()));

@@ -3,6 +3,7 @@
 mod allocator;
 pub mod common;
 mod passed;
+mod scheduler;
 mod unix_socket;
 
 use crate::context::{Context, Failure, Outcome};
