@@ -4,9 +4,9 @@
 use super::batch::Batch;
 use super::catalog::Target;
 use super::command::{Action, Call, Command, ItemOp, KeyArgs};
-use super::item_command::ItemCommand;
+use super::item_command::{ITEMS_AT_ONCE, ItemCommand};
 use super::parts;
-use super::pending::{FEW_ITEMS, ITEMS_AT_ONCE, PendingCommands};
+use super::pending::{FEW_ITEMS, PendingCommands};
 use super::request::Request;
 use super::state::{Server, Session};
 use super::table;
@@ -78,7 +78,7 @@ impl<'s> Executor<'s> {
         }
         let (target, what) = self.resolve(command).await?;
         if let Some(target) = &target {
-            command.check_items(target, command.items)?;
+            command.check_items(target).await?;
         }
         self.pending.push(command, target, what);
         Ok(())
@@ -93,10 +93,7 @@ impl<'s> Executor<'s> {
         let (Some(target), what) = self.resolve(command).await? else { return Ok(()) };
         if matches!(target, Target::Guard(_)) {
             self.gate = None; // A guard stays.
-            for items in command.items.chunks(ITEMS_AT_ONCE) {
-                command.check_items(&target, items)?;
-                yield_now().await;
-            }
+            command.check_items(&target).await?;
         }
         let (mut outcomes, mut end) = (Vec::with_capacity(command.items.len()), None);
         for items in command.items.chunks(ITEMS_AT_ONCE) {

@@ -2,7 +2,8 @@
 
 use super::catalog::{OwnFilters, Target};
 use super::command::ItemOp as Asked;
-use super::pending::{FEW_ITEMS, ITEMS_AT_ONCE, PendingCommand, Run};
+use super::item_command::ITEMS_AT_ONCE;
+use super::pending::{FEW_ITEMS, PendingCommand, Run};
 use super::request::slice;
 use super::state::Server;
 use crate::filters::{Filter, ItemCommands, ItemOp, ItemOutcome, Refusal};

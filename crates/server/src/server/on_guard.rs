@@ -2,7 +2,8 @@
 
 use super::catalog::NamedGuard;
 use super::command::ItemOp;
-use super::pending::{ITEMS_AT_ONCE, PendingCommand, Run};
+use super::item_command::ITEMS_AT_ONCE;
+use super::pending::{PendingCommand, Run};
 use super::request::slice;
 use super::state::Server;
 use crate::filters::ItemOutcome;
@@ -79,7 +80,12 @@ pub async fn change(guard: &NamedGuard, run: &Run<'_>, input: &BytesMut, replies
     let mut changes = Changes::new();
     for (command, items) in run.each() {
         consume_budget().await; // There may be many.
-        items.iter().for_each(|item| push(&mut changes, command.what, slice(input, item)));
+        for items in items.chunks(ITEMS_AT_ONCE) {
+            items.iter().for_each(|item| push(&mut changes, command.what, slice(input, item)));
+            if items.len() == ITEMS_AT_ONCE {
+                yield_now().await;
+            }
+        }
     }
     match write(guard, changes).await {
         Ok(done) => {

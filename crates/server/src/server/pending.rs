@@ -18,9 +18,6 @@ const ITEMS_KEPT: usize = 8;
 /// should not wait for them.
 pub const FEW_ITEMS: usize = 64;
 
-/// Items processed before yielding to other connections; about a third of a millisecond.
-pub const ITEMS_AT_ONCE: usize = 4096;
-
 /// Commands of one kind, not executed yet.
 #[derive(Default)]
 pub struct PendingCommands {
