@@ -1,6 +1,6 @@
 //! `sidebloom serve`: clients that hoard memory, read slowly or guess passwords do not disturb the others.
 
-use crate::server::{Client, OWN_BYTES, Server, eventually, info, request};
+use crate::server::{Client, OWN_BYTES, Server, eventually, info, queue, request};
 use std::io::{Read, Write};
 use std::time::{Duration, Instant};
 
@@ -20,17 +20,6 @@ fn slowest_ping(server: &Server, attack: impl FnOnce() + Send) -> Duration {
     })
 }
 
-fn queue(client: &mut Client, command: &[&str], times: usize) {
-    client.send(request(&["MULTI"]));
-    assert_eq!(client.reply(), "+OK");
-    let many = request(command).repeat(times);
-    let mut sending = client.stream.get_ref().try_clone().unwrap();
-    std::thread::scope(|scope| {
-        scope.spawn(move || sending.write_all(&many).unwrap());
-        (0..times).for_each(|_| assert_eq!(client.reply(), "+QUEUED"));
-    });
-}
-
 /// Replies of a transaction are sent as they grow: 65,000 times the list of all commands is over a gigabyte.
 #[test]
 fn a_transaction_with_huge_replies_takes_no_memory_and_no_time_of_others() {
@@ -38,7 +27,7 @@ fn a_transaction_with_huge_replies_takes_no_memory_and_no_time_of_others() {
     let server = Server::of_filters(dir.path(), &[]);
     let before = server.memory();
     let mut client = server.connect();
-    queue(&mut client, &["COMMAND"], 65_000);
+    queue(&mut client, &request(&["COMMAND"]).repeat(65_000), 65_000);
     let slowest = slowest_ping(&server, || {
         client.send(request(&["EXEC"]));
         let (mut read, mut buffer) = (0, vec![0; 1 << 20]);
@@ -59,7 +48,7 @@ fn a_changing_transaction_with_huge_replies_is_cut() {
     let server = Server::of_filters(dir.path(), &[]);
     let before = server.memory();
     let mut client = server.connect();
-    queue(&mut client, &["COMMAND"], 20_000);
+    queue(&mut client, &request(&["COMMAND"]).repeat(20_000), 20_000);
     asks_queued(&mut client, "BF.ADD f last");
     client.send(request(&["EXEC"]));
     let mut rest = Vec::new();

@@ -1,7 +1,7 @@
 //! `sidebloom serve`: whatever one client asks for, the others have their turn. Counted in replies, not in
 //! seconds.
 
-use crate::server::{Client, Server, asks, eventually, info, request};
+use crate::server::{Client, Server, asks, eventually, info, queue, request};
 use std::io::Write;
 use std::thread;
 
@@ -35,15 +35,6 @@ const MANY: usize = 200_000;
 fn many(command: &str) -> Vec<u8> {
     let words = [command, "f"].into_iter().map(str::to_owned);
     request(&words.chain((0..MANY).map(|n| n.to_string())).collect::<Vec<_>>())
-}
-
-fn queue(client: &mut Client, commands: &[u8], count: usize) {
-    assert_eq!(client.ask("MULTI"), "+OK");
-    let mut sending = client.stream.get_ref().try_clone().unwrap();
-    thread::scope(|scope| {
-        scope.spawn(move || sending.write_all(commands).unwrap());
-        (0..count).for_each(|_| assert_eq!(client.reply(), "+QUEUED"));
-    });
 }
 
 /// Questions to filters in turn are no batch of one filter. That there is a change makes the replies wait for

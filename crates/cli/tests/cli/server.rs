@@ -172,6 +172,16 @@ pub fn asks(client: &mut Client, exchanges: &[(&str, &str)]) {
     }
 }
 
+/// Begins a transaction, and queues so many commands.
+pub fn queue(client: &mut Client, commands: &[u8], count: usize) {
+    asks(client, &[("MULTI", "+OK")]);
+    let mut sending = client.stream.get_ref().try_clone().unwrap();
+    std::thread::scope(|scope| {
+        scope.spawn(move || sending.write_all(commands).unwrap());
+        (0..count).for_each(|_| assert_eq!(client.reply(), "+QUEUED"));
+    });
+}
+
 /// What a connection holds that waits for its client, at most.
 pub const OWN_BYTES: u64 = 12 << 10;
 

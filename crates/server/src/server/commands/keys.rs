@@ -14,8 +14,8 @@ const SCAN_COUNT: usize = 10;
 const SCAN_COUNT_MAX: usize = 10_000;
 /// Names that `KEYS` returns at most.
 const KEYS_MAX: usize = 1 << 16;
-/// What matching may cost, in products of a pattern's length and a name's: a part of `SCAN` ends after a few
-/// milliseconds, and `KEYS` gives up after about a second.
+/// What matching may cost, in products of a pattern's length and a name's. A part of `SCAN` ends after that,
+/// or after one name; `KEYS` gives up, which is after about a second.
 const SCAN_STEPS_MAX: usize = 1 << 22;
 const KEYS_STEPS_MAX: usize = 1 << 30;
 /// A part of a list ends after so many bytes of names.
