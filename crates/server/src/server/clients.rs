@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::atomic::{
-    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
 };
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -38,10 +38,11 @@ pub struct ClientText {
 }
 
 impl Client {
-    /// Disconnects it soon.
-    pub fn kill(&self) {
-        self.is_killed.store(true, Release);
+    /// Disconnects it soon. Says whether nobody had done so before.
+    pub fn kill(&self) -> bool {
+        let is_first = !self.is_killed.swap(true, AcqRel);
         self.killed.notify_waiters();
+        is_first
     }
 
     /// Waits until it is to be disconnected.
@@ -146,7 +147,8 @@ mod tests {
     async fn all_that_wait_for_the_end_of_a_client_hear_of_it() {
         let client = Clients::default().enter(1, None);
         let all = async { tokio::join!(client.killed(), client.killed(), async { client.kill() }) };
-        tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
+        let ((), (), is_first) = tokio::time::timeout(Duration::from_secs(60), all).await.unwrap();
         client.killed().await;
+        assert!(is_first && !client.kill());
     }
 }

@@ -120,11 +120,8 @@ fn kill(call: &mut Call<'_>, options: &[&[u8]]) {
     if let [address] = options {
         let found = call.server.clients.all().into_iter().find(|client| address_of(client) == *address);
         return match found {
-            Some(client) => {
-                end(call, &client, mine);
-                call.replies.simple("OK");
-            }
-            None => call.replies.error("ERR No such client"),
+            Some(client) if end(call, &client, mine) => call.replies.simple("OK"),
+            _ => call.replies.error("ERR No such client"),
         };
     }
     let (mut id, mut address, mut spares_me) = (None, None, true);
@@ -149,16 +146,17 @@ fn kill(call: &mut Call<'_>, options: &[&[u8]]) {
             && address.is_none_or(|address| address_of(client) == address)
             && !(spares_me && client.id == mine)
     };
-    let meant: Vec<_> = call.server.clients.all().into_iter().filter(|client| is_meant(client)).collect();
-    meant.iter().for_each(|client| end(call, client, mine));
-    call.replies.int(meant.len() as u64);
+    let meant = call.server.clients.all().into_iter().filter(|client| is_meant(client));
+    let ended = meant.filter(|client| end(call, client, mine)).count();
+    call.replies.int(ended as u64);
 }
 
-/// A client that ends itself gets its reply first.
-fn end(call: &mut Call<'_>, client: &Client, mine: u64) {
+/// Disconnects a client, and says whether this did it: one that is still listed may be on its way out. A
+/// client that ends itself gets its reply first.
+fn end(call: &mut Call<'_>, client: &Client, mine: u64) -> bool {
     if client.id == mine {
         call.session.is_over = true;
-    } else {
-        client.kill();
+        return true;
     }
+    client.kill()
 }
