@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use crate::{Files, resolved, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 16] = [
+const DEPENDENCIES: [(&str, &[&str]); 17] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
+    ("sidebloom-capi", &["sidebloom"]),
     ("sidebloom-sqlite", &["sidebloom"]),
     ("sidebloom-postgres", &["sidebloom-filter", "sidebloom"]),
     ("sidebloom-remote", &["sidebloom-filter", "sidebloom"]),
