@@ -419,8 +419,8 @@ sb_code sb_insert_new_expiring(const sb_db *db,
                                sb_error **error);
 
 // sb_insert_new for `count` rows at once: all new rows are written or none. Sets `inserted[i]` to 1 if
-// `keys[i]` did not exist, and else to 0; of equal keys, the first counts. `values` may be NULL if all values
-// are empty.
+// `keys[i]` did not exist, and else to 0; of equal keys, the first counts. `values` may be NULL if all
+// values are empty.
 sb_code sb_insert_new_many(const sb_db *db,
                            const sb_slice *keys,
                            const sb_slice *values,
@@ -608,8 +608,8 @@ sb_code sb_keyspace_names(const sb_db *db, sb_names **names, sb_error **error);
 // How many names there are; 0 for NULL.
 size_t sb_names_count(const sb_names *names);
 
-// A name, from 0 on. It lives as long as `names`, and does not end in NUL. Past the last one and for NULL, an
-// empty slice whose `data` is NULL.
+// A name, from 0 on. It lives as long as `names`, and does not end in NUL. Past the last one and for NULL,
+// an empty slice whose `data` is NULL.
 sb_slice sb_names_at(const sb_names *names, size_t index);
 
 // Frees names. NULL is fine.
@@ -669,7 +669,8 @@ sb_code sb_filter_decode(uint32_t interface,
                          sb_filter **filter,
                          sb_error **error);
 
-// The filter of all keys of two Bloom filters, which were made for the same number of keys and the same rate.
+// The filter of all keys of two Bloom filters, which were made for the same number of keys and the same
+// rate.
 //
 // SB_FILTER_MISMATCH.
 sb_code sb_filter_union(const sb_filter *a, const sb_filter *b, sb_filter **both, sb_error **error);
@@ -697,7 +698,8 @@ uint64_t sb_filter_bytes(const sb_filter *filter);
 const char *sb_filter_kind_name(const sb_filter *filter);
 
 // Makes an empty filter of an sb_filter_kind, for this many keys at this rate of "maybe"s for absent keys,
-// above 0 and below 1. For a scalable one, `capacity` is that of the first of its filters. Pass SB_INTERFACE.
+// above 0 and below 1. For a scalable one, `capacity` is that of the first of its filters. Pass
+// SB_INTERFACE.
 //
 // SB_INVALID_ARGUMENT for a parity filter, which sb_filter_build makes of all keys; SB_TOO_LARGE;
 // SB_OUT_OF_MEMORY.
@@ -818,8 +820,8 @@ sb_code sb_guard_close(const sb_guard *guard, sb_error **error);
 // Frees a guard, and closes it first if it is open. No other thread may use it any more. NULL is fine.
 void sb_guard_free(sb_guard *guard);
 
-// Asks for `count` keys, from memory alone. Sets `verdicts[i]` to 0 if certainly no row has `keys[i]`, and to
-// 1 if one may: then ask the database. On an error, all are 1 or unchanged.
+// Asks for `count` keys, from memory alone. Sets `verdicts[i]` to 0 if certainly no row has `keys[i]`, and
+// to 1 if one may: then ask the database. On an error, all are 1 or unchanged.
 sb_code sb_guard_may_contain(const sb_guard *guard,
                              const sb_slice *keys,
                              size_t count,

@@ -225,10 +225,11 @@ pub unsafe extern "C" fn sb_write(
             let (batch, durability) = (object(batch, "batch")?, self::durability(durability)?);
             with_db(db, |db| {
                 let batch = batch.0.clone();
-                Ok(match durability {
-                    None => db.write(batch)?,
-                    Some(durability) => db.write_with(batch, durability)?,
-                })
+                let written = match durability {
+                    None => db.write(batch),
+                    Some(durability) => db.write_with(batch, durability),
+                };
+                Ok(written?)
             })
         })
     }

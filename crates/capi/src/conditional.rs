@@ -60,8 +60,8 @@ pub unsafe extern "C" fn sb_insert_new_expiring(
 }
 
 /// sb_insert_new for `count` rows at once: all new rows are written or none. Sets `inserted[i]` to 1 if
-/// `keys[i]` did not exist, and else to 0; of equal keys, the first counts. `values` may be NULL if all values
-/// are empty.
+/// `keys[i]` did not exist, and else to 0; of equal keys, the first counts. `values` may be NULL if all
+/// values are empty.
 ///
 /// # Safety
 /// Pointers are null, or point to what their types say.
@@ -86,13 +86,12 @@ pub unsafe extern "C" fn sb_insert_new_many(
     }
 }
 
+/// A key and a value.
+type Row<'a> = (&'a [u8], &'a [u8]);
+
 /// # Safety
 /// As for [`slices`].
-unsafe fn rows<'a>(
-    keys: *const Slice,
-    values: *const Slice,
-    count: usize,
-) -> Result<Vec<(&'a [u8], &'a [u8])>, Failure> {
+unsafe fn rows<'a>(keys: *const Slice, values: *const Slice, count: usize) -> Result<Vec<Row<'a>>, Failure> {
     // SAFETY: the caller's promise.
     let keys = unsafe { slices(keys, count, MAX_KEY_BYTES, "keys") }?;
     if values.is_null() {

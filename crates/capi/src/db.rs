@@ -42,6 +42,9 @@ pub fn with_db<R>(db: Option<&Db>, body: impl FnOnce(&OpenDb) -> Result<R, Failu
     with(db.map(|db| &db.0), "db", body)
 }
 
+/// The bounds of a range of keys.
+pub type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// The bounds of a range from C: the first key, or null; the first key after it, or null.
 ///
 /// # Errors
@@ -49,10 +52,7 @@ pub fn with_db<R>(db: Option<&Db>, body: impl FnOnce(&OpenDb) -> Result<R, Failu
 ///
 /// # Safety
 /// As for [`bound`].
-pub unsafe fn range(
-    from: *const Slice,
-    to: *const Slice,
-) -> Result<(Bound<Vec<u8>>, Bound<Vec<u8>>), Failure> {
+pub unsafe fn range(from: *const Slice, to: *const Slice) -> Result<Bounds, Failure> {
     // SAFETY: the caller's promise.
     let (from, to) = unsafe { (bound(from, "from")?, bound(to, "to")?) };
     let own = <[u8]>::to_vec;

@@ -165,7 +165,6 @@ fn c_text(bytes: &[u8]) -> CString {
 
 impl Error {
     /// An error without a file.
-    #[expect(clippy::new_ret_no_self, reason = "errors are passed around as pointers")]
     pub fn new(code: Code, message: impl AsRef<str>) -> Failure {
         let message = c_text(message.as_ref().as_bytes());
         Box::new(Error { code, message, path: None, offset: None, os: 0 })

@@ -146,7 +146,8 @@ unsafe fn combine(
     }
 }
 
-/// The filter of all keys of two Bloom filters, which were made for the same number of keys and the same rate.
+/// The filter of all keys of two Bloom filters, which were made for the same number of keys and the same
+/// rate.
 ///
 /// SB_FILTER_MISMATCH.
 ///

@@ -94,7 +94,8 @@ fn check(rate: f64, capacity: u64) -> Result<(), Failure> {
 }
 
 /// Makes an empty filter of an sb_filter_kind, for this many keys at this rate of "maybe"s for absent keys,
-/// above 0 and below 1. For a scalable one, `capacity` is that of the first of its filters. Pass SB_INTERFACE.
+/// above 0 and below 1. For a scalable one, `capacity` is that of the first of its filters. Pass
+/// SB_INTERFACE.
 ///
 /// SB_INVALID_ARGUMENT for a parity filter, which sb_filter_build makes of all keys; SB_TOO_LARGE;
 /// SB_OUT_OF_MEMORY.

@@ -114,10 +114,10 @@ pub unsafe extern "C" fn sb_filter_contains_fixed(
 }
 
 /// The keys that offsets delimit.
-fn delimited<'a>(
-    data: &'a [u8],
+fn delimited(
+    data: &[u8],
     offsets: impl Iterator<Item = i64> + Clone,
-) -> impl Iterator<Item = Result<&'a [u8], Failure>> {
+) -> impl Iterator<Item = Result<&[u8], Failure>> {
     let each = |(from, to): (i64, i64)| {
         let range = usize::try_from(from).ok().zip(usize::try_from(to).ok());
         let key = range.and_then(|(from, to)| data.get(from..to));

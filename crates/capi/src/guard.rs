@@ -124,8 +124,8 @@ pub extern "C" fn sb_guard_free(guard: Option<Box<Guard>>) {
     run_or((), || drop(guard));
 }
 
-/// Asks for `count` keys, from memory alone. Sets `verdicts[i]` to 0 if certainly no row has `keys[i]`, and to
-/// 1 if one may: then ask the database. On an error, all are 1 or unchanged.
+/// Asks for `count` keys, from memory alone. Sets `verdicts[i]` to 0 if certainly no row has `keys[i]`, and
+/// to 1 if one may: then ask the database. On an error, all are 1 or unchanged.
 ///
 /// # Safety
 /// Pointers are null, or point to what their types say.

@@ -118,8 +118,8 @@ pub extern "C" fn sb_names_count(names: Option<&Names>) -> usize {
     names.map_or(0, |names| names.0.len())
 }
 
-/// A name, from 0 on. It lives as long as `names`, and does not end in NUL. Past the last one and for NULL, an
-/// empty slice whose `data` is NULL.
+/// A name, from 0 on. It lives as long as `names`, and does not end in NUL. Past the last one and for NULL,
+/// an empty slice whose `data` is NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn sb_names_at(names: Option<&Names>, index: usize) -> Slice {
     names.and_then(|names| names.0.get(index)).map_or(Slice::EMPTY, |name| Slice::of(name.as_bytes()))

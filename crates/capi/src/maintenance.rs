@@ -37,10 +37,11 @@ pub unsafe extern "C" fn sb_compact(db: Option<&Db>, error: *mut *mut Error) -> 
     unsafe {
         run(error, || {
             with_db(db, |db| {
-                Ok(match &db.keyspace {
-                    None => db.db.compact()?,
-                    Some(keyspace) => keyspace.compact()?,
-                })
+                let compacted = match &db.keyspace {
+                    None => db.db.compact(),
+                    Some(keyspace) => keyspace.compact(),
+                };
+                Ok(compacted?)
             })
         })
     }

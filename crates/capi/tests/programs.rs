@@ -31,7 +31,7 @@ fn libraries() -> PathBuf {
 }
 
 fn run(command: &mut Command) -> String {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    let output = command.output().unwrap();
     let [stdout, stderr] =
         [output.stdout, output.stderr].map(|text| String::from_utf8_lossy(&text).into_owned());
     assert!(output.status.success(), "{command:?}: {}\n{stdout}{stderr}", output.status);
@@ -90,3 +90,44 @@ macro_rules! programs {
 }
 
 programs!(bad_input filters fork guards iterator model store threads);
+
+/// The same lines in C and in C++, with either library.
+#[test]
+fn the_example_runs_in_c_and_in_cxx() {
+    let prints = compile_and_run("examples/songs.c", Language::C, Library::Shared);
+    for line in [
+        "Nina Simone - Sinnerman: 1965",
+        "Nina Simone - Freebird: not in the catalogue, and the database was not asked",
+        "  Nina Simone - Feeling Good (1965)",
+        "\"seen\" is new: yes",
+        "a parity filter of 4 titles, in 64 bytes",
+    ] {
+        assert!(prints.lines().any(|printed| printed == line), "{line} is not in:\n{prints}");
+    }
+    assert_eq!(prints, compile_and_run("examples/songs.c", Language::Cxx, Library::Static));
+}
+
+/// Needs Go. With SIDEBLOOM_TEST_GO=required, it fails without.
+#[test]
+fn the_example_runs_in_go() {
+    let is_required = std::env::var_os("SIDEBLOOM_TEST_GO").is_some_and(|value| value == "required");
+    if !is_required && Command::new("go").arg("version").output().is_err() {
+        eprintln!("SKIPPED: no Go");
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let program = dir.path().join("seen");
+    let mut go = Command::new("go");
+    go.args(["build", "-tags", "sidebloom_flags", "-o"]).arg(&program).arg(".");
+    go.current_dir(package("examples/go"))
+        .env("GOCACHE", dir.path().join("cache"))
+        .env("GOFLAGS", "-mod=mod");
+    go.env("CGO_CFLAGS", format!("-I{}", package("include").display()));
+    run(go.env("CGO_LDFLAGS", format!("-L{} -lsidebloom_capi", libraries().display())));
+    let prints = run(Command::new(program).arg(dir.path().join("db")).env("LD_LIBRARY_PATH", libraries()));
+    for line in
+        ["https://a.example/ is new: false", "- https://c.example/ \"robots: none\"", "seen: [true false]"]
+    {
+        assert!(prints.lines().any(|printed| printed == line), "{line} is not in:\n{prints}");
+    }
+}

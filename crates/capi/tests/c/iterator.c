@@ -2,6 +2,8 @@
 
 #include "check.h"
 
+#include <dirent.h>
+
 static sb_db *filled(const char *path) {
     sb_db *db = open_store(path);
     const char *const keys[] = {"a1", "a2", "b1", "b2", "b3", "c1"};
@@ -128,6 +130,48 @@ static void moments(sb_db *db, const char *path) {
     close_store(db);
 }
 
+/* The path of a file in a directory, by the end of its name. */
+static const char *find(const char *dir, const char *end) {
+    DIR *open = opendir(dir);
+    struct dirent *entry;
+    const char *found = NULL;
+    CHECK(open != NULL);
+    while (found == NULL && (entry = readdir(open)) != NULL) {
+        size_t length = strlen(entry->d_name), of_end = strlen(end);
+        if (length > of_end && strcmp(entry->d_name + length - of_end, end) == 0) {
+            found = in_dir(dir, entry->d_name);
+        }
+    }
+    closedir(open);
+    CHECK(found != NULL);
+    return found;
+}
+
+/* A damaged block is an error that names its file, not a missing row. */
+static void damages(const char *dir) {
+    sb_db *db = filled(dir);
+    sb_iterator *it = NULL;
+    sb_value *value = NULL;
+    sb_error *failure = NULL;
+    uint64_t offset = 0;
+    OK(sb_flush(db, &error));
+    close_store(db);
+    damage(find(dir, ".segment"), 20);
+    db = open_store(dir);
+    RETURNS(SB_CORRUPTION, sb_get(db, TEXT("b1"), &value, &error));
+    CHECK(value == NULL);
+    OK(sb_iterator_new(db, NULL, NULL, &it, &error));
+    RETURNS(SB_CORRUPTION, sb_iterator_first(it, &error));
+    CHECK(is_at(it, NULL));
+    CHECK(sb_iterator_check(it, &failure) == SB_CORRUPTION && strstr(sb_error_path(failure), ".segment") != NULL);
+    CHECK(sb_error_offset(failure, &offset));
+    sb_error_free(failure);
+    RETURNS(SB_CORRUPTION, sb_iterator_check(it, &error)); /* as often as it is asked */
+    RETURNS(SB_INVALID_ARGUMENT, sb_iterator_seek(it, NULL, 1, &error));
+    sb_iterator_free(it);
+    sb_db_free(db);
+}
+
 int main(int argc, char **argv) {
     const char *path;
     sb_db *db;
@@ -140,5 +184,6 @@ int main(int argc, char **argv) {
     moves(db);
     bounds(db);
     moments(db, path);
+    damages(in_dir(argv[1], "damaged"));
     return 0;
 }

@@ -1,0 +1,3 @@
+module example.org/seen
+
+go 1.19
