@@ -44,10 +44,10 @@ pub unsafe fn array<'a, T>(data: *const T, count: usize, name: &str) -> Result<&
     Ok(unsafe { std::slice::from_raw_parts(data, count) })
 }
 
-/// [`array`], to be filled. It is zeroed first.
+/// [`array()`], to be filled. It is zeroed first.
 ///
 /// # Errors
-/// The errors of [`array`].
+/// The errors of [`array()`].
 ///
 /// # Safety
 /// Unless there is an error, `data` points to memory for `count` elements that nobody else uses, and zeros
@@ -83,10 +83,10 @@ fn check_array<T>(data: *const T, count: usize, name: &str) -> Result<(), Failur
 /// Any bytes.
 ///
 /// # Errors
-/// The errors of [`array`].
+/// The errors of [`array()`].
 ///
 /// # Safety
-/// As for [`array`].
+/// As for [`array()`].
 pub unsafe fn bytes<'a>(data: *const c_void, length: usize, name: &str) -> Result<&'a [u8], Failure> {
     // SAFETY: the caller's promise.
     unsafe { array(data.cast::<u8>(), length, name) }
@@ -95,10 +95,10 @@ pub unsafe fn bytes<'a>(data: *const c_void, length: usize, name: &str) -> Resul
 /// A key of a store. Longer ones than a store has are refused unread.
 ///
 /// # Errors
-/// The errors of [`array`]; [`Code::TooLarge`].
+/// The errors of [`array()`]; [`Code::TooLarge`].
 ///
 /// # Safety
-/// As for [`array`].
+/// As for [`array()`].
 pub unsafe fn key<'a>(data: *const c_void, length: usize) -> Result<&'a [u8], Failure> {
     // SAFETY: the caller's promise.
     let key = unsafe { bytes(data, length, "key") }?;
@@ -109,10 +109,10 @@ pub unsafe fn key<'a>(data: *const c_void, length: usize) -> Result<&'a [u8], Fa
 /// A value of a store. Longer ones than a store has are refused unread.
 ///
 /// # Errors
-/// The errors of [`array`]; [`Code::TooLarge`].
+/// The errors of [`array()`]; [`Code::TooLarge`].
 ///
 /// # Safety
-/// As for [`array`].
+/// As for [`array()`].
 pub unsafe fn value<'a>(data: *const c_void, length: usize) -> Result<&'a [u8], Failure> {
     // SAFETY: the caller's promise.
     let value = unsafe { bytes(data, length, "value") }?;
@@ -130,10 +130,10 @@ fn check_length(length: usize, max: usize, name: &str) -> Result<(), Failure> {
 /// Several byte strings, each at most `max` bytes long.
 ///
 /// # Errors
-/// The errors of [`array`], also for each element; [`Code::TooLarge`].
+/// The errors of [`array()`], also for each element; [`Code::TooLarge`].
 ///
 /// # Safety
-/// As for [`array`], also for each element.
+/// As for [`array()`], also for each element.
 pub unsafe fn slices<'a>(
     data: *const Slice,
     count: usize,

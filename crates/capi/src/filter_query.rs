@@ -132,7 +132,7 @@ fn delimited(
 /// The offsets of `count` keys.
 ///
 /// # Safety
-/// As for [`array`].
+/// As for [`array()`].
 unsafe fn offsets<'a, T>(offsets: *const T, count: usize) -> Result<&'a [T], Failure> {
     let ends = count.checked_add(1).ok_or_else(|| Error::invalid("a count of SIZE_MAX"))?;
     // SAFETY: the caller's promise.

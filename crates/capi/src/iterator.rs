@@ -22,14 +22,18 @@ pub struct Iter {
     is_valid: bool,
     /// The error of the last move.
     failure: Option<Failure>,
+    /// The key that a seek looks for. The caller's may be the iterator's own, which the seek changes.
+    sought: Vec<u8>,
 }
 
-type Moved = Result<bool, sidebloom::Error>;
+/// Whether the cursor is now at a row.
+type Moved = Result<bool, Failure>;
 
 impl Iter {
     fn new(moment: &Moment, lower: Option<&[u8]>, upper: Option<Vec<u8>>) -> Self {
         let lower = lower.map(<[u8]>::to_vec);
-        Iter { cursor: moment.cursor(), lower, upper, is_valid: false, failure: None }
+        let cursor = moment.cursor();
+        Iter { cursor, lower, upper, is_valid: false, failure: None, sought: Vec::new() }
     }
 
     fn is_below(&self, key: &[u8]) -> bool {
@@ -41,24 +45,26 @@ impl Iter {
     }
 
     fn first(&mut self) -> Moved {
-        match &self.lower {
+        Ok(match &self.lower {
             Some(lower) => self.cursor.seek(lower),
             None => self.cursor.seek_to_first(),
-        }
+        }?)
     }
 
     fn last(&mut self) -> Moved {
-        let Some(upper) = &self.upper else { return self.cursor.seek_to_last() };
+        let Some(upper) = &self.upper else { return Ok(self.cursor.seek_to_last()?) };
         let found = self.cursor.seek_for_prev(upper)?;
-        if found && self.cursor.key() == Some(upper) { self.cursor.prev() } else { Ok(found) }
+        Ok(if found && self.cursor.key() == Some(upper) { self.cursor.prev()? } else { found })
     }
 
     fn seek(&mut self, key: &[u8]) -> Moved {
-        if self.is_below(key) { self.first() } else { self.cursor.seek(key) }
+        key.clone_into(&mut self.sought);
+        if self.is_below(&self.sought) { self.first() } else { Ok(self.cursor.seek(&self.sought)?) }
     }
 
     fn seek_for_prev(&mut self, key: &[u8]) -> Moved {
-        if self.is_above(key) { self.last() } else { self.cursor.seek_for_prev(key) }
+        key.clone_into(&mut self.sought);
+        if self.is_above(&self.sought) { self.last() } else { Ok(self.cursor.seek_for_prev(&self.sought)?) }
     }
 
     /// Moves, and keeps the error. `go` learns whether the iterator was at a row.
@@ -67,13 +73,12 @@ impl Iter {
         // First, so that it is at no row if `go` panics.
         let was_valid = std::mem::take(&mut self.is_valid);
         match go(self, was_valid) {
-            Ok(_) => {
-                let key = self.cursor.key();
+            Ok(is_at_row) => {
+                let key = self.cursor.key().filter(|_| is_at_row);
                 self.is_valid = key.is_some_and(|key| !self.is_below(key) && !self.is_above(key));
                 Ok(())
             }
-            Err(error) => {
-                let failure = Failure::from(error);
+            Err(failure) => {
                 self.failure = Some(failure.clone());
                 Err(failure)
             }
@@ -200,8 +205,8 @@ pub unsafe extern "C" fn sb_iterator_seek(
     // SAFETY: the caller's promise.
     unsafe {
         run(error, || {
-            let (iterator, key) = (object_mut(iterator, "iterator")?, self::key(key, key_length)?);
-            iterator.go(|iterator, _| iterator.seek(key))
+            let (iterator, key) = (object_mut(iterator, "iterator")?, self::key(key, key_length));
+            iterator.go(|iterator, _| iterator.seek(key?))
         })
     }
 }
@@ -220,8 +225,8 @@ pub unsafe extern "C" fn sb_iterator_seek_for_prev(
     // SAFETY: the caller's promise.
     unsafe {
         run(error, || {
-            let (iterator, key) = (object_mut(iterator, "iterator")?, self::key(key, key_length)?);
-            iterator.go(|iterator, _| iterator.seek_for_prev(key))
+            let (iterator, key) = (object_mut(iterator, "iterator")?, self::key(key, key_length));
+            iterator.go(|iterator, _| iterator.seek_for_prev(key?))
         })
     }
 }
@@ -233,9 +238,7 @@ pub unsafe extern "C" fn sb_iterator_seek_for_prev(
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sb_iterator_next(iterator: Option<&mut Iter>, error: *mut *mut Error) -> Code {
     // SAFETY: the caller's promise.
-    unsafe {
-        go(iterator, error, |iterator, is_valid| if is_valid { iterator.cursor.next() } else { Ok(false) })
-    }
+    unsafe { go(iterator, error, |iterator, is_valid| Ok(is_valid && iterator.cursor.next()?)) }
 }
 
 /// Moves to the previous row. An iterator at no row stays there.
@@ -245,9 +248,7 @@ pub unsafe extern "C" fn sb_iterator_next(iterator: Option<&mut Iter>, error: *m
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn sb_iterator_prev(iterator: Option<&mut Iter>, error: *mut *mut Error) -> Code {
     // SAFETY: the caller's promise.
-    unsafe {
-        go(iterator, error, |iterator, is_valid| if is_valid { iterator.cursor.prev() } else { Ok(false) })
-    }
+    unsafe { go(iterator, error, |iterator, is_valid| Ok(is_valid && iterator.cursor.prev()?)) }
 }
 
 /// Whether it is at a row; false for NULL.

@@ -26,6 +26,7 @@ static bool is_at(const sb_iterator *iterator, const char *key) {
 
 static void moves(const sb_db *db) {
     sb_iterator *it = NULL;
+    sb_slice own;
     OK(sb_iterator_new(db, NULL, NULL, &it, &error));
     CHECK(is_at(it, NULL));
     OK(sb_iterator_next(it, &error));
@@ -50,6 +51,30 @@ static void moves(const sb_db *db) {
     CHECK(is_at(it, NULL));
     OK(sb_iterator_seek_for_prev(it, NULL, 0, &error));
     CHECK(is_at(it, NULL));
+    OK(sb_iterator_check(it, &error));
+
+    /* To its own key and value, whose memory the move changes. */
+    OK(sb_iterator_first(it, &error));
+    own = sb_iterator_key(it);
+    OK(sb_iterator_seek_for_prev(it, own.data, own.length, &error));
+    CHECK(is_at(it, "a1"));
+    own = sb_iterator_key(it);
+    OK(sb_iterator_seek(it, own.data, own.length, &error));
+    CHECK(is_at(it, "a1"));
+    own = sb_iterator_value(it);
+    OK(sb_iterator_seek(it, own.data, own.length, &error)); /* "1" */
+    CHECK(is_at(it, "a1"));
+
+    /* A loop that does not look at the first code must not go on from the row before. */
+    RETURNS(SB_INVALID_ARGUMENT, sb_iterator_seek(it, NULL, 1, &error));
+    CHECK(is_at(it, NULL));
+    RETURNS(SB_INVALID_ARGUMENT, sb_iterator_check(it, &error));
+    OK(sb_iterator_next(it, &error));
+    CHECK(is_at(it, NULL));
+    OK(sb_iterator_last(it, &error));
+    RETURNS(SB_INVALID_ARGUMENT, sb_iterator_seek_for_prev(it, "a", (size_t)-1, &error));
+    CHECK(is_at(it, NULL));
+    OK(sb_iterator_first(it, &error));
     OK(sb_iterator_check(it, &error));
     sb_iterator_free(it);
 }
