@@ -3,9 +3,9 @@
  *
  * Errors. A function that can fail returns an sb_code, SB_OK or what went wrong, and takes an sb_error ** as
  * its last parameter. It sets that to an error object, or to NULL on success. Free the object with
- * sb_error_free. Pass NULL if the code is enough. No function throws, unwinds, exits or aborts, except if the
- * system has no memory left. On an error, results are set to NULL, 0 or false, unless the function says
- * otherwise.
+ * sb_error_free before you use the place again. Pass NULL if the code is enough. No function throws, unwinds,
+ * exits or aborts, except if the system has no memory left; sb_catch_sigbus is about the signals of mapped
+ * files. On an error, results are set to NULL, 0 or false, unless the function says otherwise.
  *
  * Objects. Functions make them through a pointer to a pointer, and each type has one function that frees its
  * objects; NULL is fine there. Everywhere else, NULL for an object, a place for a result, or bytes with a
@@ -317,6 +317,11 @@ sb_code sb_options_set_filter_rate(sb_options *options, double rate, sb_error **
 // block reads. Default false. An existing store keeps its hash.
 sb_code sb_options_set_secret_hash(sb_options *options, bool secret, sb_error **error);
 
+// Whether filters are kept in the process's own memory, and segments are read instead of mapped. Then a file
+// that another program truncates is an error. Otherwise touching it is a SIGBUS, as with every mapped file;
+// see sb_catch_sigbus. Default false.
+sb_code sb_options_set_pinned(sb_options *options, bool pinned, sb_error **error);
+
 // Number of threads for flushing and compaction: 2 to 64. Default 2.
 sb_code sb_options_set_background_threads(sb_options *options, size_t threads, sb_error **error);
 
@@ -340,7 +345,8 @@ sb_code sb_open(uint32_t interface,
 
 // Closes a handle, once the calls of other threads that use it have ended. The last handle of a store closes
 // the store: then SB_OK says that everything acknowledged is durable. Afterwards, every use of the handle
-// returns SB_CLOSED; free it with sb_db_free. Iterators and snapshots may outlive it.
+// returns SB_CLOSED; free it with sb_db_free. Iterators and snapshots may outlive it:
+// they read on until the store is opened again and has removed a file that they need, which is SB_IO.
 //
 // SB_POISONED if an earlier write has failed; SB_FORKED in a forked process, where it closes only that
 // process's copy. The handle is closed in any case.
@@ -614,6 +620,12 @@ sb_slice sb_names_at(const sb_names *names, size_t index);
 
 // Frees names. NULL is fine.
 void sb_names_free(sb_names *names);
+
+// Handles SIGBUS in mapped files of stores, for the rest of the process's life: if such a file is truncated
+// or its disk fails, reads return errors and filters answer "maybe". Any other SIGBUS goes to the handler
+// that the process had before. Call it once, after installing a handler of your own. Truncation within a page of
+// memory raises no signal; only sb_options_set_pinned protects against that.
+sb_code sb_catch_sigbus(sb_error **error);
 
 // Makes all acknowledged writes of the store durable.
 sb_code sb_sync(const sb_db *db, sb_error **error);

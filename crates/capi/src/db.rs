@@ -103,7 +103,8 @@ pub unsafe extern "C" fn sb_open(
 
 /// Closes a handle, once the calls of other threads that use it have ended. The last handle of a store closes
 /// the store: then SB_OK says that everything acknowledged is durable. Afterwards, every use of the handle
-/// returns SB_CLOSED; free it with sb_db_free. Iterators and snapshots may outlive it.
+/// returns SB_CLOSED; free it with sb_db_free. Iterators and snapshots may outlive it:
+/// they read on until the store is opened again and has removed a file that they need, which is SB_IO.
 ///
 /// SB_POISONED if an earlier write has failed; SB_FORKED in a forked process, where it closes only that
 /// process's copy. The handle is closed in any case.

@@ -6,6 +6,19 @@ use crate::db::{Db, with_db};
 use crate::error::{Code, Error};
 use std::ffi::c_char;
 
+/// Handles SIGBUS in mapped files of stores, for the rest of the process's life: if such a file is truncated
+/// or its disk fails, reads return errors and filters answer "maybe". Any other SIGBUS goes to the handler
+/// that the process had before. Call it once, after installing a handler of your own. Truncation within a page of
+/// memory raises no signal; only sb_options_set_pinned protects against that.
+///
+/// # Safety
+/// Pointers are null, or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sb_catch_sigbus(error: *mut *mut Error) -> Code {
+    // SAFETY: the caller's promise.
+    unsafe { run(error, || Ok(sidebloom::fs::catch_sigbus()?)) }
+}
+
 /// Makes all acknowledged writes of the store durable.
 ///
 /// # Safety

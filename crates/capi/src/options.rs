@@ -4,7 +4,7 @@ use crate::boundary::{run, run_or};
 use crate::bytes::{Out, object_mut};
 use crate::error::{Code, Error, Failure};
 use crate::version;
-use sidebloom::{Compression, Durability, FilterPolicy, KeyHash};
+use sidebloom::{Compression, Durability, FilterPolicy, KeyHash, Residency};
 
 /// The settings of a store. A setting out of range is an error when the store is opened, unless its function
 /// says otherwise. One thread at a time may use it. Free it with sb_options_free; open stores do not need it.
@@ -276,6 +276,23 @@ pub unsafe extern "C" fn sb_options_set_secret_hash(
     let hash = if secret { KeyHash::SipHash13 } else { KeyHash::Xxh3 };
     // SAFETY: the caller's promise.
     unsafe { change(options, error, |options| Ok(options.key_hash(hash))) }
+}
+
+/// Whether filters are kept in the process's own memory, and segments are read instead of mapped. Then a file
+/// that another program truncates is an error. Otherwise touching it is a SIGBUS, as with every mapped file;
+/// see sb_catch_sigbus. Default false.
+///
+/// # Safety
+/// Pointers are null, or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sb_options_set_pinned(
+    options: Option<&mut Options>,
+    pinned: bool,
+    error: *mut *mut Error,
+) -> Code {
+    let residency = if pinned { Residency::Pinned } else { Residency::Mapped };
+    // SAFETY: the caller's promise.
+    unsafe { change(options, error, |options| Ok(options.residency(residency))) }
 }
 
 /// Number of threads for flushing and compaction: 2 to 64. Default 2.

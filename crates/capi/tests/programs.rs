@@ -89,7 +89,7 @@ macro_rules! programs {
     };
 }
 
-programs!(bad_input filters fork guards iterator model store threads);
+programs!(bad_input filters fork guards iterator model store threads truncated);
 
 /// The same lines in C and in C++, with either library.
 #[test]

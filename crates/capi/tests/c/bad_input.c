@@ -48,6 +48,7 @@ static void options(void) {
     RETURNS(BAD, sb_options_set_filter_bits_per_key(NULL, 10, &error));
     RETURNS(BAD, sb_options_set_filter_rate(NULL, 0.1, &error));
     RETURNS(BAD, sb_options_set_secret_hash(NULL, true, &error));
+    RETURNS(BAD, sb_options_set_pinned(NULL, true, &error));
     RETURNS(BAD, sb_options_set_background_threads(NULL, 2, &error));
     RETURNS(BAD, sb_options_set_max_open_files(NULL, 100, &error));
     RETURNS(BAD, sb_options_set_mode(NULL, 0600, &error));
