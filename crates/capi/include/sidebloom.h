@@ -388,8 +388,8 @@ sb_code sb_put(const sb_db *db,
                size_t value_length,
                sb_error **error);
 
-// sb_put of a row that expires so many milliseconds after it is written: at least 1. From then on, it is as
-// if deleted.
+// sb_put of a row that expires `milliseconds` after it is written: at least 1. From then on, it is as if
+// deleted.
 sb_code sb_put_expiring(const sb_db *db,
                         const void *key,
                         size_t key_length,
@@ -414,7 +414,7 @@ sb_code sb_insert_new(const sb_db *db,
                       bool *inserted,
                       sb_error **error);
 
-// sb_insert_new of a row that expires so many milliseconds after it is written: at least 1.
+// sb_insert_new of a row that expires `milliseconds` after it is written: at least 1.
 sb_code sb_insert_new_expiring(const sb_db *db,
                                const void *key,
                                size_t key_length,
@@ -587,9 +587,9 @@ sb_slice sb_iterator_value(const sb_iterator *iterator);
 // Frees an iterator. NULL is fine.
 void sb_iterator_free(sb_iterator *iterator);
 
-// Creates a keyspace in the store, and opens it. Its name has 1 to 255 bytes of UTF-8. Its rows live for so
-// many milliseconds, unless a put says otherwise; 0 for ever. Close and free `keyspace` like the handle of a
-// store.
+// Creates a keyspace in the store, and opens it. Its name has 1 to 255 bytes of UTF-8. Its rows expire
+// this long after they are written, unless a put says otherwise; 0 means never. Close and free `keyspace`
+// like the handle of a store.
 //
 // SB_KEYSPACE_EXISTS.
 sb_code sb_keyspace_create(const sb_db *db,
@@ -623,8 +623,8 @@ void sb_names_free(sb_names *names);
 
 // Handles SIGBUS in mapped files of stores, for the rest of the process's life: if such a file is truncated
 // or its disk fails, reads return errors and filters answer "maybe". Any other SIGBUS goes to the handler
-// that the process had before. Call it once, after installing a handler of your own. Truncation within a page of
-// memory raises no signal; only sb_options_set_pinned protects against that.
+// that the process had before. Call it once, after installing a handler of your own. Truncation within a page
+// of memory raises no signal; only sb_options_set_pinned protects against that.
 sb_code sb_catch_sigbus(sb_error **error);
 
 // Makes all acknowledged writes of the store durable.

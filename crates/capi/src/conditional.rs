@@ -33,7 +33,7 @@ pub unsafe extern "C" fn sb_insert_new(
     }
 }
 
-/// sb_insert_new of a row that expires so many milliseconds after it is written: at least 1.
+/// sb_insert_new of a row that expires `milliseconds` after it is written: at least 1.
 ///
 /// # Safety
 /// Pointers are null, or point to what their types say.

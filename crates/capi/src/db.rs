@@ -62,7 +62,7 @@ pub unsafe fn range(from: *const Slice, to: *const Slice) -> Result<Bounds, Fail
     ))
 }
 
-/// When a row expires that lives for so many milliseconds.
+/// The expiry of a row that lives this long.
 pub fn expiry(milliseconds: u64) -> Expiry {
     Expiry::after(Duration::from_millis(milliseconds))
 }
@@ -251,8 +251,8 @@ pub unsafe extern "C" fn sb_put(
     }
 }
 
-/// sb_put of a row that expires so many milliseconds after it is written: at least 1. From then on, it is as
-/// if deleted.
+/// sb_put of a row that expires `milliseconds` after it is written: at least 1. From then on, it is as if
+/// deleted.
 ///
 /// # Safety
 /// Pointers are null, or point to what their types say.

@@ -12,9 +12,9 @@ use std::time::Duration;
 /// The names of keyspaces, in order. Free it with sb_names_free.
 pub struct Names(Vec<String>);
 
-/// Creates a keyspace in the store, and opens it. Its name has 1 to 255 bytes of UTF-8. Its rows live for so
-/// many milliseconds, unless a put says otherwise; 0 for ever. Close and free `keyspace` like the handle of a
-/// store.
+/// Creates a keyspace in the store, and opens it. Its name has 1 to 255 bytes of UTF-8. Its rows expire
+/// this long after they are written, unless a put says otherwise; 0 means never. Close and free `keyspace`
+/// like the handle of a store.
 ///
 /// SB_KEYSPACE_EXISTS.
 ///

@@ -24,7 +24,7 @@ pub enum DurabilityOption {
 /// The durability with this number; `None` for the default.
 ///
 /// # Errors
-/// [`Code::InvalidArgument`] for a number that is none.
+/// [`Code::InvalidArgument`] for any other number.
 pub fn durability(number: u32) -> Result<Option<Durability>, Failure> {
     const DEFAULT: u32 = DurabilityOption::Default as u32;
     const OS: u32 = DurabilityOption::Os as u32;
