@@ -6,7 +6,7 @@ use crate::db::verdict;
 use crate::error::{Code, Error, Failure};
 use crate::handle::{Handle, with};
 use crate::options::durability;
-use crate::stats::{self, field};
+use crate::stats::{self, field, fraction};
 use crate::value::Value;
 use crate::version;
 use sidebloom::guard::{Canonical, GuardOptions};
@@ -273,7 +273,7 @@ pub unsafe extern "C" fn sb_guard_stats(
                 field("filter_bytes", stats.filter_bytes),
                 field("memtable_bytes", stats.memtable_bytes),
                 field("disk_bytes", stats.disk_bytes),
-                field("expected_fpr", stats.expected_fpr),
+                fraction("expected_fpr", stats.expected_fpr),
                 field("suspended", stats.suspended),
             ]);
             out.give(Value::own(json.into_bytes()));

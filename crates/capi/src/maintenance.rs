@@ -8,8 +8,8 @@ use std::ffi::c_char;
 
 /// Handles SIGBUS in mapped files of stores, for the rest of the process's life: if such a file is truncated
 /// or its disk fails, reads return errors and filters answer "maybe". Any other SIGBUS goes to the handler
-/// that the process had before. Call it once, after installing a handler of your own. Truncation within a page
-/// of memory raises no signal; only sb_options_set_pinned protects against that.
+/// that the process had before. Call it once, after installing a handler of your own. Truncation within a
+/// page of memory raises no signal; only sb_options_set_pinned protects against that.
 ///
 /// # Safety
 /// Pointers are null, or point to what their types say.

@@ -21,6 +21,11 @@ pub fn field(name: &'static str, value: impl Display) -> (&'static str, String) 
     (name, value.to_string())
 }
 
+/// A field with a number that JSON may not have: `null` unless it is finite.
+pub fn fraction(name: &'static str, value: f64) -> (&'static str, String) {
+    (name, if value.is_finite() { value.to_string() } else { "null".to_owned() })
+}
+
 fn level(level: &LevelStats) -> String {
     let kinds: Vec<String> = level.filter_kinds.iter().map(|kind| format!("\"{kind}\"")).collect();
     object([
@@ -32,7 +37,7 @@ fn level(level: &LevelStats) -> String {
         field("data_bytes", level.data_bytes),
         field("filter_bytes", level.filter_bytes),
         field("filter_kinds", format!("[{}]", kinds.join(","))),
-        field("expected_fpr", level.expected_fpr),
+        fraction("expected_fpr", level.expected_fpr),
     ])
 }
 
@@ -45,8 +50,8 @@ fn json(stats: &Stats) -> String {
         field("segments_open", stats.segments_open),
         field("segments_quarantined", stats.segments_quarantined),
         field("filters_mapped", stats.filters_mapped),
-        field("write_amplification", stats.write_amplification()),
-        field("expected_false_positives", stats.expected_false_positives()),
+        fraction("write_amplification", stats.write_amplification()),
+        fraction("expected_false_positives", stats.expected_false_positives()),
         field("levels", format!("[{}]", levels.join(","))),
     ])
 }
@@ -93,5 +98,25 @@ pub unsafe extern "C" fn sb_counter(
             out.set(found.ok_or_else(unknown)?.1);
             Ok(())
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_statistics_of_a_store_with_segments_are_json() {
+        let dir = tempfile::tempdir().unwrap();
+        let db = sidebloom::Db::open(dir.path().join("store")).unwrap();
+        db.put("key", "value").unwrap();
+        db.flush().unwrap();
+        let stats: serde_json::Value = serde_json::from_str(&json(&db.stats())).unwrap();
+        assert_eq!(stats["counters"]["user_bytes"], db.stats().user_bytes);
+        assert_eq!(stats["levels"][0]["keys"], 1);
+        assert!(stats["levels"][0]["filter_kinds"].is_array());
+        let odd = object([fraction("a", f64::NAN), fraction("b", 0.5), field("c", true)]);
+        let odd: serde_json::Value = serde_json::from_str(&odd).unwrap();
+        assert_eq!(odd, serde_json::json!({"a": null, "b": 0.5, "c": true}));
     }
 }
