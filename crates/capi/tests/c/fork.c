@@ -2,6 +2,7 @@
 
 #include "check.h"
 
+#include <pthread.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -47,6 +48,50 @@ static void in_child(sb_db *db, sb_guard *guard, const char *dir) {
     sb_guard_free(guard);
 }
 
+static sb_db *busy;
+static volatile bool is_over = false;
+
+static void *write_and_read(void *number) {
+    int me = (int)(size_t)number;
+    while (!is_over) {
+        OK(sb_put(busy, &me, sizeof me, TEXT("value"), &error));
+        CHECK(has(busy, "a", "1"));
+    }
+    return NULL;
+}
+
+/* The calls of other threads never end in a forked process: closing a handle there must not wait for them. */
+static void forks_during_calls(const char *path) {
+    pthread_t threads[4];
+    size_t i;
+    busy = open_store(path);
+    OK(sb_put(busy, TEXT("a"), TEXT("1"), &error));
+    for (i = 0; i < 4; i++) {
+        CHECK(pthread_create(&threads[i], NULL, write_and_read, (void *)i) == 0);
+    }
+    for (i = 0; i < 20; i++) {
+        int status = 0;
+        pid_t child = fork();
+        CHECK(child >= 0);
+        if (child == 0) {
+            alarm(60); /* kills a child that waits */
+            CHECK(has(busy, "a", "1"));
+            RETURNS(SB_FORKED, sb_put(busy, TEXT("a"), TEXT("2"), &error));
+            RETURNS(SB_FORKED, sb_close(busy, &error));
+            sb_db_free(busy);
+            _exit(0);
+        }
+        CHECK(waitpid(child, &status, 0) == child);
+        CHECK(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    }
+    is_over = true;
+    for (i = 0; i < 4; i++) {
+        CHECK(pthread_join(threads[i], NULL) == 0);
+    }
+    CHECK(has(busy, "a", "1"));
+    close_store(busy);
+}
+
 int main(int argc, char **argv) {
     sb_db *db;
     sb_guard *guard = NULL;
@@ -79,5 +124,6 @@ int main(int argc, char **argv) {
     db = open_store(in_dir(argv[1], "store"));
     CHECK(has(db, "a", "1") && has(db, "b", "2"));
     close_store(db);
+    forks_during_calls(in_dir(argv[1], "busy"));
     return 0;
 }
