@@ -130,7 +130,7 @@ pub use segment::Compression;
 pub use sidebloom_filter as filter;
 pub use sidebloom_filter::{KeyHash, KeyHasher, PrefixExtractor, receive_filter, send_filter};
 use sidebloom_filter::{codec, hash};
-pub use sidecar::{Residency, read_filter, write_filter};
+pub use sidecar::{MappedFilter, Residency, read_filter, write_filter};
 pub use sync::{SystemClock, WallClock};
 pub use wal::{Batch, KeyspaceBatch};
 

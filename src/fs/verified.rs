@@ -18,11 +18,10 @@ impl Verified {
         word.is_some_and(|word| word.load(Ordering::Acquire) >> (part % 64) & 1 == 1)
     }
 
-    /// Records that this part matched.
-    pub fn set(&self, part: usize) {
-        if let Some(word) = self.0.get(part / 64) {
-            word.fetch_or(1 << (part % 64), Ordering::Release);
-        }
+    /// Records that this part matched. Returns whether that is new.
+    pub fn set(&self, part: usize) -> bool {
+        let bit = 1 << (part % 64);
+        self.0.get(part / 64).is_some_and(|word| word.fetch_or(bit, Ordering::Release) & bit == 0)
     }
 }
 
@@ -34,7 +33,7 @@ mod tests {
     fn i1_a_part_that_was_compared_vouches_for_no_other() {
         let verified = Verified::none_of(200);
         for compared in (0..200).step_by(3) {
-            verified.set(compared);
+            assert!(verified.set(compared) && !verified.set(compared));
             for part in 0..300 {
                 assert_eq!(verified.has(part), part % 3 == 0 && part <= compared, "{part} at {compared}");
             }

@@ -95,11 +95,9 @@ impl Facts {
         self.header.expected_fpr
     }
 
-    /// Where the file has a group's lines, and where their checksum.
+    /// See [`parts_of`].
     pub(super) fn parts_of(&self, group: usize) -> [Range<usize>; 2] {
-        let lines_end = self.header.checksums_at() as usize; // The file's length was checked, so this fits.
-        let (from, checksum) = (HEADER_BYTES + group * GROUP_BYTES, lines_end + group * CHECKSUM_BYTES);
-        [from..(from + GROUP_BYTES).min(lines_end), checksum..checksum + CHECKSUM_BYTES]
+        parts_of(&self.header, group)
     }
 
     /// Checks a piece of the file that begins at a multiple of a page: the header page by its seal, and
@@ -131,6 +129,13 @@ impl Facts {
             _ => Ok(()),
         }
     }
+}
+
+/// Where the file has a group's lines, and where their checksum. The file's length was checked.
+pub(super) fn parts_of(header: &Header, group: usize) -> [Range<usize>; 2] {
+    let lines_end = header.checksums_at() as usize;
+    let (from, checksum) = (HEADER_BYTES + group * GROUP_BYTES, lines_end + group * CHECKSUM_BYTES);
+    [from..(from + GROUP_BYTES).min(lines_end), checksum..checksum + CHECKSUM_BYTES]
 }
 
 fn replaced() -> Unusable {

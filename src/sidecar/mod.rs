@@ -5,6 +5,7 @@
 //! rebuilds it; it never fails because of one.
 
 mod facts;
+mod mapped;
 mod maps;
 mod members;
 mod owners;
@@ -18,6 +19,7 @@ mod writer;
 
 pub use crate::filter::format::Binding;
 pub use facts::{Expect, Facts};
+pub use mapped::MappedFilter;
 pub use maps::Maps;
 pub use members::Members;
 pub use reader::LiveSidecar;
@@ -28,6 +30,8 @@ pub use writer::create;
 
 #[cfg(test)]
 mod golden_tests;
+#[cfg(test)]
+mod mapped_tests;
 #[cfg(test)]
 mod maps_tests;
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{Files, resolved, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 17] = [
+const DEPENDENCIES: [(&str, &[&str]); 18] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-capi", &["sidebloom"]),
@@ -29,6 +29,7 @@ const DEPENDENCIES: [(&str, &[&str]); 17] = [
             "sidebloom-slatedb",
         ],
     ),
+    ("sidebloom-python", &["sidebloom", "sidebloom-cli"]),
     ("micro", &["sidebloom-filter", "sidebloom"]),
     ("versus", &["sidebloom-filter", "sidebloom", "sidebloom-rocksdb"]),
     (

@@ -164,17 +164,23 @@ impl Command {
 
 /// Parses the command line, runs the command and returns its exit code.
 pub fn main() -> ExitCode {
-    let args: Vec<OsString> = std::env::args_os().collect();
+    ExitCode::from(run(std::env::args_os()))
+}
+
+/// Runs a command line, which begins with the name of the program, and returns its exit code. A command line
+/// that asks for help, or cannot be understood, ends the process.
+pub fn run(args: impl IntoIterator<Item = OsString>) -> u8 {
+    let args: Vec<OsString> = args.into_iter().collect();
     let matches = line_end::told_from_keys(command(), &args).get_matches_from(args);
     let (cx, command) = parse(&matches).unwrap_or_else(|error| error.exit());
     match command.run(&cx).and_then(|outcome| cx.flush().map(|()| outcome)) {
-        Ok(Outcome::Found) => ExitCode::SUCCESS,
-        Ok(Outcome::NotFound) => ExitCode::from(1),
-        Err(failure) if failure.is_closed_pipe() => ExitCode::SUCCESS,
+        Ok(Outcome::Found) => 0,
+        Ok(Outcome::NotFound) => 1,
+        Err(failure) if failure.is_closed_pipe() => 0,
         Err(failure) => {
             let _ = cx.flush(); // Print results found before the failure first.
             notice(failure);
-            ExitCode::from(2)
+            2
         }
     }
 }

@@ -37,6 +37,14 @@ pub enum FilterKind {
 }
 
 impl FilterKind {
+    /// The display name of the kind: "blocked-bloom", "parity".
+    pub fn family(self) -> &'static str {
+        match self {
+            FilterKind::BlockedBloom { .. } => "blocked-bloom",
+            FilterKind::Parity { .. } => "parity",
+        }
+    }
+
     /// The display name of the kind with its parameter: "blocked-bloom-k6", "parity-8".
     pub fn name(self) -> String {
         match self {

@@ -21,7 +21,7 @@ use crate::human::parse_rate;
 use sidebloom::KeyHasher;
 use sidebloom::filter::{
     AnyFilter, Bloom, CountingBloom, HashFunction, LineFilter, Plan, ScalableBloom, Series, Shape,
-    SmallFilter, SortHashes, Width, sizing,
+    SmallFilter, SortHashes, Width,
 };
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -189,18 +189,8 @@ impl Args {
         }
         let mut hashes = LineHashSorter::new();
         self.open("hashing")?.for_each(|line| hashes.push(KeyHasher::from(self.seed()).hash(line)))?;
-        let mut fpr = 1.0;
-        for width in widths {
-            let filter = LineFilter::from_sorter(width, &mut hashes, self.seed())?;
-            fpr = filter.fpr();
-            // A width's rate holds for many keys; with a few hundred, it can be half as much again.
-            if fpr <= most {
-                return Ok(AnyFilter::Lines(filter));
-            }
-        }
-        Err(Failure::message(format!(
-            "the sharpest parity filter of these lines has a false-positive rate of {fpr:.2e}: give --fpp more than that"
-        )))
+        let filter = LineFilter::parity_from_sorter_at(most, widths, &mut hashes, self.seed())?;
+        Ok(AnyFilter::Lines(filter))
     }
 
     fn small(&self) -> Result<AnyFilter, Failure> {
@@ -229,11 +219,10 @@ impl Args {
     }
 
     fn blocked(&self, keys: u64) -> Result<LineFilter, Failure> {
-        let bits = match self.bits_per_key {
-            Some(bits) => bits,
-            None => blocked_bits(keys, self.fpp.unwrap_or(DEFAULT_FPP))?,
-        };
-        Ok(LineFilter::empty_blocked(keys, bits, self.seed())?)
+        Ok(match self.bits_per_key {
+            Some(bits) => LineFilter::empty_blocked(keys, bits, self.seed())?,
+            None => LineFilter::empty_blocked_at(self.fpp.unwrap_or(DEFAULT_FPP), keys, self.seed())?,
+        })
     }
 
     fn plan(&self, keys: u64) -> Result<Plan, Failure> {
@@ -295,23 +284,4 @@ fn hash_of(path: &Path) -> Result<HashFunction, Failure> {
             other.name()
         ))),
     }
-}
-
-/// The fewest bits per key, to a hundredth, at which a blocked Bloom filter reaches a rate.
-fn blocked_bits(keys: u64, fpp: f64) -> Result<f64, Failure> {
-    let fits = |bits: f64| -> Result<bool, Failure> {
-        let lines = sizing::lines_for(keys, bits)? as u64;
-        Ok(sizing::blocked_fpr(keys, lines, sizing::best_k(keys, lines)) <= fpp)
-    };
-    let (mut low, mut high) = (sizing::MIN_BITS_PER_KEY, sizing::MAX_BITS_PER_KEY);
-    if !fits(high)? {
-        return Err(Failure::message(format!(
-            "a blocked Bloom filter cannot reach {fpp:?}: use another kind"
-        )));
-    }
-    while high - low > 0.01 {
-        let middle = f64::midpoint(low, high);
-        if fits(middle)? { high = middle } else { low = middle }
-    }
-    Ok(high)
 }

@@ -3,7 +3,7 @@
 use super::line_filter::PREFETCH_BATCH;
 use super::{Bloom, CountingBloom, LineFilter, ScalableBloom, SmallFilter};
 use crate::error::{Error, Result};
-use crate::{FilterKind, Line, Verdict};
+use crate::{Line, Verdict};
 
 /// The average number of bits that a query for an absent key reads in a half-full filter.
 const POSITIONS_OF_AN_ABSENT_KEY: usize = 2;
@@ -28,10 +28,7 @@ impl AnyFilter {
     /// The display name of the kind: "parity", "blocked-bloom", "bloom", "counting", "scalable", "small".
     pub fn name(&self) -> &'static str {
         match self {
-            AnyFilter::Lines(filter) => match filter.built().kind {
-                FilterKind::BlockedBloom { .. } => "blocked-bloom",
-                FilterKind::Parity { .. } => "parity",
-            },
+            AnyFilter::Lines(filter) => filter.built().kind.family(),
             AnyFilter::Bloom(_) => "bloom",
             AnyFilter::Counting(_) => "counting",
             AnyFilter::Scalable(_) => "scalable",

@@ -42,7 +42,7 @@ impl Plan {
         self.hash.positions(key, self.shape.bits(), self.shape.hashes())
     }
 
-    fn positions_of(&self, hash: (u64, u64)) -> impl Iterator<Item = u64> + use<> {
+    pub(crate) fn positions_of(&self, hash: (u64, u64)) -> impl Iterator<Item = u64> + use<> {
         positions_of(hash, self.shape.bits(), self.shape.hashes())
     }
 
@@ -177,7 +177,7 @@ fn byte_of(lines: &mut [Line], p: u64) -> &mut u8 {
 }
 
 #[inline]
-pub(super) fn is_set(lines: &[Line], p: u64) -> bool {
+pub(crate) fn is_set(lines: &[Line], p: u64) -> bool {
     lines[(p / LINE_BITS as u64) as usize][(p / 8) as usize % LINE_BYTES] >> (p % 8) & 1 == 1
 }
 

@@ -95,7 +95,7 @@ impl HashFunction {
 
     /// The two halves of the hash of a key.
     #[inline]
-    pub(super) fn hash(self, key: &[u8]) -> (u64, u64) {
+    pub(crate) fn hash(self, key: &[u8]) -> (u64, u64) {
         match self {
             HashFunction::Xxh3(seed) => hash_key_128(key, seed),
             HashFunction::Murmur3(seed) => murmur3::hash(key, seed),

@@ -7,6 +7,7 @@
 mod algebra;
 mod any;
 mod bloom;
+mod by_rate;
 mod counting;
 mod fold;
 mod hashing;
@@ -21,6 +22,7 @@ mod small;
 
 pub use algebra::Overlap;
 pub use any::AnyFilter;
+pub(crate) use bloom::is_set;
 pub use bloom::{Bloom, Plan};
 pub use counting::CountingBloom;
 pub use hashing::HashFunction;

@@ -58,6 +58,16 @@ pub enum StoredKind {
 }
 
 impl StoredKind {
+    /// The display name: "parity", "blocked-bloom", "bloom", "counting", "scalable".
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Lines(kind, _) => kind.family(),
+            Self::Bloom(_) => "bloom",
+            Self::Counting(_) => "counting",
+            Self::Scalable { .. } => "scalable",
+        }
+    }
+
     /// The bytes for the kind and the hash.
     pub(super) fn codes(&self) -> [u8; 2] {
         match self {

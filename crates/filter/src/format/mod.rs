@@ -5,6 +5,7 @@
 //! - [`wire`]: the compressed stream
 //! - [`small`]: the file and the stream of a small filter
 //! - [`parts`]: between a filter in memory and its header and lines
+//! - [`StoredProber`]: queries of lines that stay where they are
 
 pub mod groups;
 pub mod header;
@@ -13,10 +14,12 @@ pub mod kind;
 pub mod parts;
 mod rans;
 pub mod small;
+mod stored_prober;
 pub mod wire;
 
 pub use header::{Binding, HEADER_BYTES, Header, StoredPrefixes};
 pub use kind::StoredKind;
+pub use stored_prober::StoredProber;
 pub use wire::{receive_filter, send_filter};
 
 #[cfg(test)]

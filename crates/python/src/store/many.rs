@@ -1,0 +1,193 @@
+//! Operations of a keyspace on many keys at once.
+
+use super::expiry::expiry;
+use super::keyspace::Keyspace;
+use super::text::object;
+use crate::error::wrong_type;
+use crate::keys::{for_each_chunk, row_bytes};
+use crate::verdicts;
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyList, PyString};
+
+/// Rows that are written at once.
+const CHUNK: usize = 16_384;
+
+/// Bytes of a Python object, kept alive or copied.
+pub enum Held {
+    Bytes(Py<PyBytes>),
+    Text(Py<PyString>),
+    Copied(Vec<u8>),
+}
+
+impl Held {
+    /// # Errors
+    /// The errors of [`row_bytes`].
+    pub fn of(object: &Bound<'_, PyAny>, is_text: bool) -> PyResult<Self> {
+        match (is_text, object.cast::<PyBytes>(), object.cast::<PyString>()) {
+            (false, Ok(bytes), _) => Ok(Held::Bytes(bytes.clone().unbind())),
+            (true, _, Ok(text)) => Ok(Held::Text(text.clone().unbind())),
+            _ => Ok(Held::Copied(row_bytes(object, is_text)?.into_owned())),
+        }
+    }
+
+    pub fn as_bytes<'a>(&'a self, py: Python<'_>) -> PyResult<&'a [u8]> {
+        Ok(match self {
+            Held::Bytes(bytes) => bytes.as_bytes(py),
+            Held::Text(text) => text.to_str(py)?.as_bytes(),
+            Held::Copied(bytes) => bytes,
+        })
+    }
+}
+
+/// All of an iterable.
+pub fn held(objects: &Bound<'_, PyAny>, is_text: bool) -> PyResult<Vec<Held>> {
+    if objects.is_instance_of::<PyBytes>() || objects.is_instance_of::<PyString>() {
+        return Err(wrong_type("keys: an iterable of keys (for one key, a list of it)", objects));
+    }
+    objects.try_iter()?.map(|key| Held::of(&key?, is_text)).collect()
+}
+
+/// The value for each key of an iterable, or `default`.
+pub fn values<'py>(
+    keys: &Bound<'py, PyAny>,
+    default: Option<Bound<'py, PyAny>>,
+    is_text: bool,
+    get: impl FnOnce(&[&[u8]]) -> PyResult<Vec<Option<sidebloom::Value>>>,
+) -> PyResult<Bound<'py, PyList>> {
+    let py = keys.py();
+    let held = held(keys, is_text)?;
+    let slices = held.iter().map(|key| key.as_bytes(py)).collect::<PyResult<Vec<&[u8]>>>()?;
+    let values = PyList::empty(py);
+    for value in get(&slices)? {
+        match value {
+            Some(value) => values.append(object(py, &value, is_text)?)?,
+            None => values.append(default.as_ref())?,
+        }
+    }
+    Ok(values)
+}
+
+/// The pairs of a mapping, or of an iterable of pairs.
+pub fn pairs<'py>(
+    rows: &Bound<'py, PyAny>,
+) -> PyResult<impl Iterator<Item = PyResult<[Bound<'py, PyAny>; 2]>>> {
+    let rows = match rows.getattr_opt("items")? {
+        Some(items) => items.call0()?,
+        None => rows.clone(),
+    };
+    Ok(rows.try_iter()?.map(|row| pair(&row?)))
+}
+
+fn pair<'py>(row: &Bound<'py, PyAny>) -> PyResult<[Bound<'py, PyAny>; 2]> {
+    let no_pair = || wrong_type("a pair of a key and a value", row);
+    if row.is_instance_of::<PyString>() || row.is_instance_of::<PyBytes>() {
+        return Err(no_pair());
+    }
+    let mut parts = row.try_iter().map_err(|_| no_pair())?;
+    match (parts.next().transpose()?, parts.next().transpose()?, parts.next().transpose()?) {
+        (Some(key), Some(value), None) => Ok([key, value]),
+        _ => Err(no_pair()),
+    }
+}
+
+/// Passes pairs on in chunks, without the GIL.
+pub fn for_each_chunk_of_pairs(
+    rows: &Bound<'_, PyAny>,
+    is_text: bool,
+    mut write: impl FnMut(&[(&[u8], &[u8])]) -> PyResult<()>,
+) -> PyResult<()> {
+    let py = rows.py();
+    let mut pairs = pairs(rows)?;
+    loop {
+        let mut chunk = Vec::new();
+        for pair in pairs.by_ref().take(CHUNK) {
+            let [key, value] = pair?;
+            chunk.push((Held::of(&key, is_text)?, Held::of(&value, is_text)?));
+        }
+        if chunk.is_empty() {
+            return Ok(());
+        }
+        let slices = chunk.iter().map(|(key, value)| Ok((key.as_bytes(py)?, value.as_bytes(py)?)));
+        write(&slices.collect::<PyResult<Vec<_>>>()?)?;
+    }
+}
+
+#[pymethods]
+impl Keyspace {
+    /// The value of each key of an iterable, in order; `default` for those that are missing. All are as of
+    /// one moment.
+    #[pyo3(signature = (keys, default = None, /))]
+    fn get_many<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        default: Option<Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyList>> {
+        values(keys, default, self.is_text(), |slices| {
+            self.with(keys.py(), |keyspace| keyspace.multi_get(slices))
+        })
+    }
+
+    /// Whether each key may exist, by the filters alone, as a numpy array of bool; see `may_contain`. Keys
+    /// are an iterable, or an array as for `Filter.contains_many`.
+    fn may_contain_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        let (handle, index) = (&self.handle, self.index);
+        handle.check_process()?;
+        let mut answers = Vec::new();
+        for_each_chunk(keys, &mut |keys: &[&[u8]]| {
+            let verdicts =
+                handle.with_open_keyspace(index, |keyspace| Ok(keyspace.may_contain_many(keys)))?;
+            verdicts::extend(&mut answers, &verdicts);
+            Ok(())
+        })?;
+        verdicts::array(keys.py(), &answers)
+    }
+
+    /// Sets each key that is missing to its value: `rows` is a dict, or an iterable of pairs. Returns a numpy
+    /// array of bool: whether each key was missing. Of equal keys, the first is. The rows of a call are
+    /// written 16,384 at a time.
+    #[pyo3(signature = (rows, *, expire_after = None, expire_at = None))]
+    fn insert_new_many<'py>(
+        &self,
+        rows: &Bound<'py, PyAny>,
+        expire_after: Option<&Bound<'py, PyAny>>,
+        expire_at: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, expiry) = (rows.py(), expiry(expire_after, expire_at)?);
+        let mut answers = Vec::new();
+        for_each_chunk_of_pairs(rows, self.is_text(), |rows| {
+            answers.extend(self.with(py, |keyspace| match expiry {
+                Some(expiry) => keyspace.insert_new_many_with(rows, expiry),
+                None => keyspace.insert_new_many(rows),
+            })?);
+            Ok(())
+        })?;
+        verdicts::array(py, &answers)
+    }
+
+    /// `insert_new_many` for keys that all get the same value: for what was seen. Keys are an iterable, or an
+    /// array as for `Filter.contains_many`; they are written 4,096 at a time.
+    #[pyo3(signature = (keys, value = None, *, expire_after = None, expire_at = None))]
+    fn insert_new_keys<'py>(
+        &self,
+        keys: &Bound<'py, PyAny>,
+        value: Option<&Bound<'py, PyAny>>,
+        expire_after: Option<&Bound<'py, PyAny>>,
+        expire_at: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyAny>> {
+        let (py, expiry) = (keys.py(), expiry(expire_after, expire_at)?);
+        let value = value.map(|value| row_bytes(value, self.is_text())).transpose()?.unwrap_or_default();
+        // Of each chunk, the store is asked for anew: it may be closed in between.
+        let (handle, index) = (&self.handle, self.index);
+        handle.check_process()?;
+        let mut answers = Vec::new();
+        for_each_chunk(keys, &mut |keys: &[&[u8]]| {
+            let rows: Vec<(&[u8], &[u8])> = keys.iter().map(|key| (*key, &*value)).collect();
+            answers.extend(handle.with_open_keyspace(index, |keyspace| match expiry {
+                Some(expiry) => keyspace.insert_new_many_with(&rows, expiry),
+                None => keyspace.insert_new_many(&rows),
+            })?);
+            Ok(())
+        })?;
+        verdicts::array(py, &answers)
+    }
+}

@@ -1,0 +1,148 @@
+"""Many threads with one store, filter or guard."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import sidebloom
+from sidebloom import Filter, Guard, Store
+
+THREADS = 8
+
+
+def together(work: Callable[[int], None]) -> None:
+    """Runs `work` in all threads at once, and raises what it raises."""
+    start = threading.Barrier(THREADS)
+
+    def run(number: int) -> None:
+        start.wait()
+        work(number)
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(run, number) for number in range(THREADS)]:
+            done.result(120)
+
+
+def test_one_of_many_inserts_a_key(store: Store[bytes]) -> None:
+    won = [0] * THREADS
+
+    def work(number: int) -> None:
+        for n in range(500):
+            won[number] += store.insert_new(b"one %d" % n, b"%d" % number)
+        won[number] += int(store.insert_new_many((b"many %d" % n, b"") for n in range(500)).sum())
+
+    together(work)
+    assert sum(won) == 1000 and len(store) == 1000
+
+
+def test_transactions_lose_no_update(store: Store[bytes]) -> None:
+    def add_one(tx: sidebloom.Transaction[bytes]) -> None:
+        tx[b"count"] = b"%d" % (int(tx.get(b"count", b"0")) + 1)
+
+    def work(_: int) -> None:
+        for _ in range(50):
+            sidebloom.transact(store, add_one)
+
+    together(work)
+    assert store[b"count"] == b"%d" % (50 * THREADS)
+
+
+def test_writes_walks_and_close_beside_each_other(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s", memtable_bytes=65536)
+
+    def work(number: int) -> None:
+        try:
+            for n in range(100_000):
+                store[b"%d %d" % (number, n)] = b"v" * 100
+                if n % 100 == number:
+                    assert all(value == b"v" * 100 for value in store.values(b"%d " % number))
+                if n == 1000 and number == 0:
+                    store.close()
+        except sidebloom.ClosedError:
+            return
+        raise AssertionError("the store was not closed")
+
+    together(work)
+    with Store(tmp_path / "s") as again:
+        assert len(again.keys(b"0 ")) >= 1001
+
+
+def test_threads_share_one_walk(store: Store[bytes]) -> None:
+    store.update({b"%d" % n: b"" for n in range(20_000)})
+    walk, rows, lock = iter(store), [], threading.Lock()
+
+    def work(_: int) -> None:
+        for key in walk:
+            with lock:
+                rows.append(key)
+
+    together(work)
+    assert sorted(rows) == sorted(b"%d" % n for n in range(20_000))
+
+
+@pytest.mark.parametrize("mapped", [True, False])
+def test_a_filter_is_asked_by_many(tmp_path: Path, mapped: bool) -> None:
+    Filter.build(range(200_000)).save(tmp_path / "f")
+    f = Filter.open(tmp_path / "f", mapped=mapped)
+
+    def work(number: int) -> None:
+        assert f.contains_many(range(number * 1000, 200_000)).all()
+        assert all(n in f for n in range(number * 10, 2000))
+
+    together(work)
+
+
+def test_a_filter_is_filled_by_many_while_it_is_asked_and_saved(tmp_path: Path) -> None:
+    f = Filter.build([], kind="bloom", capacity=100_000)
+
+    def work(number: int) -> None:
+        keys = [f"{number} {n}" for n in range(5000)]
+        f.update(keys)
+        assert f.contains_many(keys).all() and all(key in f for key in keys[:100])
+        f.save(tmp_path / f"f{number}")
+        saved = Filter.open(tmp_path / f"f{number}")
+        assert saved.contains_many(keys).all()
+
+    together(work)
+    assert f.contains_many(f"{number} {n}" for number in range(THREADS) for n in range(5000)).all()
+
+
+def test_a_guard_is_changed_by_many(tmp_path: Path) -> None:
+    guard = Guard.build(tmp_path / "g", [], durability="os")
+    won = [0] * THREADS
+
+    def work(number: int) -> None:
+        for n in range(100):
+            guard.insert(f"{number} {n}")
+            won[number] += guard.insert_new(f"shared {n}")
+        assert guard.may_contain_many([f"{number} {n}" for n in range(100)]).all()
+
+    together(work)
+    assert sum(won) == 100 and guard.stats()["keys"] == 100 * (THREADS + 1)
+
+
+def test_long_work_does_not_hold_the_gil(tmp_path: Path) -> None:
+    """While one thread asks millions of keys, another counts."""
+    f = Filter.build(range(1000))
+    keys = np.arange(3_000_000)
+    counted, stop = [0], threading.Event()
+
+    def count() -> None:
+        while not stop.is_set():
+            counted[0] += 1
+
+    thread = threading.Thread(target=count)
+    thread.start()
+    before = counted[0]
+    f.contains_many(keys)
+    during = counted[0] - before
+    stop.set()
+    thread.join()
+    assert during > 10
+
