@@ -31,7 +31,7 @@ def test_no_key_is_denied_and_few_others_pass(kind: Any, fpp: float) -> None:
     passed = f.contains_many(others)
     assert [other in f for other in others] == passed.tolist()
     assert passed.mean() <= 1.5 * fpp + 0.001
-    assert f.fpp <= fpp * 1.0001
+    assert f.fpp <= fpp * 1.1  # It follows from the bits, which depend on chance.
     assert f.nbytes > 0 and bool(f)
 
 

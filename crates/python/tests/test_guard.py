@@ -77,6 +77,7 @@ def test_transactions_keep_it_true(tmp_path: Path) -> None:
     # The commit may use the guard, and Python.
     with guard.transaction(lambda: "old" in guard) as changes:
         changes.insert("deep")
+    database.close()
 
 
 def test_what_is_no_guard_is_refused(tmp_path: Path) -> None:

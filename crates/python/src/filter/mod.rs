@@ -4,7 +4,7 @@ mod build;
 mod state;
 
 use crate::error::{invalid, or_raise, wrong_type};
-use crate::keys::{AnyKey, for_each_chunk};
+use crate::keys::{AnyKey, IntegerKey, Sink, for_each_chunk};
 use crate::verdicts;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
@@ -117,12 +117,10 @@ impl Filter {
     /// numpy (bytes "S", text "U", integers, or rows of bytes), pyarrow, polars and other Arrow libraries, and
     /// buffers.
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        let mut answers = Vec::new();
-        for_each_chunk(keys, &mut |keys: &[&[u8]]| {
-            verdicts::extend(&mut answers, &self.read().contains_many(keys)?);
-            Ok(())
-        })?;
-        verdicts::array(keys.py(), &answers)
+        let mut query =
+            Query { filter: self, answers: Vec::with_capacity(keys.len().map_or(0, |len| len.min(1 << 20))) };
+        for_each_chunk(keys, &mut query)?;
+        verdicts::array(keys.py(), &query.answers)
     }
 
     /// Adds a key. Returns whether the filter did not have it already.
@@ -262,5 +260,28 @@ impl Filter {
             Some(bloom) => Ok(Filter::new(State::of(AnyFilter::Bloom(bloom)))),
             None => Err(invalid("only filters of kind \"bloom\" and \"counting\" can be combined")),
         }
+    }
+}
+
+/// Asks a filter for keys.
+struct Query<'a> {
+    filter: &'a Filter,
+    answers: Vec<bool>,
+}
+
+impl Query<'_> {
+    fn ask<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> sidebloom::Result<()> {
+        verdicts::extend(&mut self.answers, &self.filter.read().contains_many(keys)?);
+        Ok(())
+    }
+}
+
+impl Sink for Query<'_> {
+    fn take(&mut self, keys: &[&[u8]]) -> sidebloom::Result<()> {
+        self.ask(keys)
+    }
+
+    fn take_integers(&mut self, keys: &[IntegerKey]) -> sidebloom::Result<()> {
+        self.ask(keys)
     }
 }

@@ -45,7 +45,7 @@ impl State {
         }
     }
 
-    pub fn contains_many(&self, keys: &[&[u8]]) -> Result<Vec<Verdict>> {
+    pub fn contains_many<K: AsRef<[u8]>>(&self, keys: &[K]) -> Result<Vec<Verdict>> {
         match self {
             State::Held { filter, .. } => Ok(filter.contains_many(keys)),
             State::Mapped(filter) => filter.contains_many(keys),

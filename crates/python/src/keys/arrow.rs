@@ -161,7 +161,7 @@ fn integers<T: ArrowPrimitiveType>(
     for records in values.chunks(CHUNK * size_of::<T::Native>()) {
         let keys: Vec<IntegerKey> =
             records.chunks(size_of::<T::Native>()).map(|record| widened(record, is_signed)).collect();
-        sink.take(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())?;
+        sink.take_integers(&keys)?;
     }
     Ok(())
 }

@@ -133,7 +133,7 @@ fn pass_on<'a>(
         Kind::Padded => sink.take(&records.map(without_padding).collect::<Vec<_>>()),
         Kind::Integer { is_signed } => {
             let keys: Vec<_> = records.map(|record| widened(record, is_signed)).collect();
-            sink.take(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())
+            sink.take_integers(&keys)
         }
         Kind::CodePoints => {
             let (mut text, mut ends) = (String::new(), Vec::with_capacity(CHUNK));

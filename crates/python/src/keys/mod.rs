@@ -9,6 +9,7 @@ mod buffer;
 mod integer;
 mod one;
 
+pub use integer::IntegerKey;
 pub use one::{AnyKey, row_bytes};
 
 use crate::error::wrong_type;
@@ -21,6 +22,11 @@ const CHUNK: usize = 4096;
 /// Receives keys, without the GIL.
 pub trait Sink: Send {
     fn take(&mut self, keys: &[&[u8]]) -> sidebloom::Result<()>;
+
+    /// Takes integers. Their length is known when this is compiled, which makes hashing them faster.
+    fn take_integers(&mut self, keys: &[IntegerKey]) -> sidebloom::Result<()> {
+        self.take(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())
+    }
 }
 
 impl<F: FnMut(&[&[u8]]) -> sidebloom::Result<()> + Send> Sink for F {

@@ -7,7 +7,7 @@ use crate::error::wrong_type;
 use crate::keys::{for_each_chunk, row_bytes};
 use crate::verdicts;
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyList, PyString};
+use pyo3::types::{PyBytes, PyList, PyString, PyTuple};
 
 /// Rows that are written at once.
 const CHUNK: usize = 16_384;
@@ -79,6 +79,11 @@ pub fn pairs<'py>(
 }
 
 fn pair<'py>(row: &Bound<'py, PyAny>) -> PyResult<[Bound<'py, PyAny>; 2]> {
+    if let Ok(pair) = row.cast_exact::<PyTuple>()
+        && pair.len() == 2
+    {
+        return Ok([pair.get_item(0)?, pair.get_item(1)?]);
+    }
     let no_pair = || wrong_type("a pair of a key and a value", row);
     if row.is_instance_of::<PyString>() || row.is_instance_of::<PyBytes>() {
         return Err(no_pair());
