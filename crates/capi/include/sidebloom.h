@@ -664,6 +664,14 @@ void sb_filter_free(sb_filter *filter);
 // SB_IO; SB_CORRUPTION for a file that is damaged or no filter; SB_OTHER_VERSION.
 sb_code sb_filter_open(uint32_t interface, const char *path, sb_filter **filter, sb_error **error);
 
+// Opens the file of a filter without reading it, and maps it: processes share its pages, and questions read
+// only what they need, which is verified before its first use. The filter cannot be changed. Counting,
+// scalable and small filters are read as a whole. Pass SB_INTERFACE.
+//
+// The errors of sb_filter_open; questions return SB_CORRUPTION for damage that they meet. As with every
+// mapped file, truncating it ends the process, unless sb_catch_sigbus was called.
+sb_code sb_filter_map(uint32_t interface, const char *path, sb_filter **filter, sb_error **error);
+
 // Writes a filter to a file, durably. Replaces an existing file, which stays as it is on an error.
 sb_code sb_filter_save(const sb_filter *filter, const char *path, sb_error **error);
 
@@ -696,13 +704,15 @@ sb_code sb_filter_intersection(const sb_filter *a, const sb_filter *b, sb_filter
 // The number of keys, as far as the kind can tell; 0 for NULL.
 uint64_t sb_filter_keys(const sb_filter *filter);
 
-// The number of keys that it can hold; UINT64_MAX for a scalable one, 0 for NULL.
+// The number of keys that it can hold; UINT64_MAX for a scalable one, those that it has for a mapped one, 0
+// for NULL.
 uint64_t sb_filter_capacity(const sb_filter *filter);
 
-// The share of absent keys for which it now answers "maybe", 0 to 1; 1 for NULL.
+// The share of absent keys for which it answers "maybe", 0 to 1: now, or for a mapped filter when it was
+// saved; 1 for NULL.
 double sb_filter_rate(const sb_filter *filter);
 
-// Its size in memory, in bytes; 0 for NULL.
+// Its size in bytes, in memory or in its file; 0 for NULL.
 uint64_t sb_filter_bytes(const sb_filter *filter);
 
 // The name of its kind: "parity", "blocked-bloom", "bloom", "counting", "scalable" or "small"; "" for NULL.
@@ -734,7 +744,8 @@ sb_code sb_filter_build(uint32_t interface,
 
 // Adds a key. `added`, which may be NULL, is set to whether the filter answered "absent" before.
 //
-// SB_FILTER_FULL beyond the capacity; SB_INVALID_ARGUMENT for a kind that takes no more keys.
+// SB_FILTER_FULL beyond the capacity; SB_INVALID_ARGUMENT for a kind that takes no more keys, and for a mapped
+// filter.
 sb_code sb_filter_insert(sb_filter *filter,
                          const void *key,
                          size_t key_length,

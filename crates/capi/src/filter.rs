@@ -5,13 +5,42 @@ use crate::bytes::{Out, bytes, object, path};
 use crate::error::{Code, Error, Failure};
 use crate::value::Value;
 use crate::version;
+use sidebloom::MappedFilter;
 use sidebloom::filter::{AnyFilter, Bloom};
 use std::ffi::{CStr, c_char, c_void};
 
 /// A filter: a set of keys that may answer "maybe" for a key that is not in it, and never "absent" for one
 /// that is. Any number of threads may ask it at the same time, and only while no thread changes it. Free it
 /// with sb_filter_free.
-pub struct Filter(pub(crate) AnyFilter);
+pub enum Filter {
+    /// In memory.
+    Held(AnyFilter),
+    /// In its file.
+    Mapped(MappedFilter),
+}
+
+impl Filter {
+    /// The filter, to be changed.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`] for a mapped one.
+    pub(crate) fn held(&mut self) -> Result<&mut AnyFilter, Failure> {
+        match self {
+            Filter::Held(filter) => Ok(filter),
+            Filter::Mapped(_) => {
+                Err(Error::invalid("a mapped filter cannot be changed: open it with sb_filter_open"))
+            }
+        }
+    }
+
+    /// Lends the filter. Reads the file of a mapped one.
+    fn with_held<R>(&self, body: impl FnOnce(&AnyFilter) -> Result<R, Failure>) -> Result<R, Failure> {
+        match self {
+            Filter::Held(filter) => body(filter),
+            Filter::Mapped(filter) => body(&sidebloom::read_filter(filter.path())?),
+        }
+    }
+}
 
 /// Frees a filter. NULL is fine.
 #[unsafe(no_mangle)]
@@ -38,7 +67,34 @@ pub unsafe extern "C" fn sb_filter_open(
         run(error, || {
             let out = Out::handle(filter, "filter")?;
             version::check(interface)?;
-            out.give(Filter(sidebloom::read_filter(self::path(path)?)?));
+            out.give(Filter::Held(sidebloom::read_filter(self::path(path)?)?));
+            Ok(())
+        })
+    }
+}
+
+/// Opens the file of a filter without reading it, and maps it: processes share its pages, and questions read
+/// only what they need, which is verified before its first use. The filter cannot be changed. Counting,
+/// scalable and small filters are read as a whole. Pass SB_INTERFACE.
+///
+/// The errors of sb_filter_open; questions return SB_CORRUPTION for damage that they meet. As with every
+/// mapped file, truncating it ends the process, unless sb_catch_sigbus was called.
+///
+/// # Safety
+/// Pointers are null, or point to what their types say.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn sb_filter_map(
+    interface: u32,
+    path: *const c_char,
+    filter: *mut *mut Filter,
+    error: *mut *mut Error,
+) -> Code {
+    // SAFETY: the caller's promise.
+    unsafe {
+        run(error, || {
+            let out = Out::handle(filter, "filter")?;
+            version::check(interface)?;
+            out.give(Filter::Mapped(MappedFilter::open(self::path(path)?)?));
             Ok(())
         })
     }
@@ -58,8 +114,7 @@ pub unsafe extern "C" fn sb_filter_save(
     unsafe {
         run(error, || {
             let (filter, path) = (object(filter, "filter")?, self::path(path)?);
-            sidebloom::write_filter(path, &filter.0)?;
-            Ok(())
+            filter.with_held(|filter| Ok(sidebloom::write_filter(path, filter).map(drop)?))
         })
     }
 }
@@ -78,7 +133,8 @@ pub unsafe extern "C" fn sb_filter_encode(
     unsafe {
         run(error, || {
             let (out, mut message) = (Out::handle(message, "message")?, Vec::new());
-            sidebloom::send_filter(&object(filter, "filter")?.0, &mut message)?;
+            object(filter, "filter")?
+                .with_held(|filter| Ok(sidebloom::send_filter(filter, &mut message).map(drop)?))?;
             out.give(Value::own(message));
             Ok(())
         })
@@ -112,7 +168,7 @@ pub unsafe extern "C" fn sb_filter_decode(
                 let what = format!("{} bytes follow the filter in the message", message.len());
                 return Err(Error::new(Code::Corruption, what));
             }
-            out.give(Filter(received));
+            out.give(Filter::Held(received));
             Ok(())
         })
     }
@@ -129,18 +185,20 @@ unsafe fn combine(
     error: *mut *mut Error,
     combine: fn(&Bloom, &Bloom) -> Result<Bloom, sidebloom::filter::Error>,
 ) -> Code {
-    let bloom = |filter: &'_ Filter| match &filter.0 {
-        AnyFilter::Bloom(bloom) => Ok(bloom.clone()),
-        other => Err(Failure::from(sidebloom::filter::Error::Mismatch {
-            what: format!("one is of kind {}, and only Bloom filters can be combined", other.name()),
-        })),
+    let bloom = |filter: &'_ Filter| {
+        filter.with_held(|filter| match filter {
+            AnyFilter::Bloom(bloom) => Ok(bloom.clone()),
+            other => Err(Failure::from(sidebloom::filter::Error::Mismatch {
+                what: format!("one is of kind {}, and only Bloom filters can be combined", other.name()),
+            })),
+        })
     };
     // SAFETY: the caller's promise.
     unsafe {
         run(error, || {
             let out = Out::handle(both, "both")?;
             let (a, b) = (bloom(object(a, "a")?)?, bloom(object(b, "b")?)?);
-            out.give(Filter(AnyFilter::Bloom(combine(&a, &b)?)));
+            out.give(Filter::Held(AnyFilter::Bloom(combine(&a, &b)?)));
             Ok(())
         })
     }
@@ -185,25 +243,43 @@ pub unsafe extern "C" fn sb_filter_intersection(
 /// The number of keys, as far as the kind can tell; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn sb_filter_keys(filter: Option<&Filter>) -> u64 {
-    run_or(0, || filter.map_or(0, |filter| filter.0.keys()))
+    run_or(0, || match filter {
+        None => 0,
+        Some(Filter::Held(filter)) => filter.keys(),
+        Some(Filter::Mapped(filter)) => filter.keys(),
+    })
 }
 
-/// The number of keys that it can hold; UINT64_MAX for a scalable one, 0 for NULL.
+/// The number of keys that it can hold; UINT64_MAX for a scalable one, those that it has for a mapped one, 0
+/// for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn sb_filter_capacity(filter: Option<&Filter>) -> u64 {
-    run_or(0, || filter.map_or(0, |filter| filter.0.capacity().unwrap_or(u64::MAX)))
+    run_or(0, || match filter {
+        None => 0,
+        Some(Filter::Held(filter)) => filter.capacity().unwrap_or(u64::MAX),
+        Some(Filter::Mapped(filter)) => filter.keys(),
+    })
 }
 
-/// The share of absent keys for which it now answers "maybe", 0 to 1; 1 for NULL.
+/// The share of absent keys for which it answers "maybe", 0 to 1: now, or for a mapped filter when it was
+/// saved; 1 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn sb_filter_rate(filter: Option<&Filter>) -> f64 {
-    run_or(1.0, || filter.map_or(1.0, |filter| filter.0.fpr()))
+    run_or(1.0, || match filter {
+        None => 1.0,
+        Some(Filter::Held(filter)) => filter.fpr(),
+        Some(Filter::Mapped(filter)) => filter.fpr(),
+    })
 }
 
-/// Its size in memory, in bytes; 0 for NULL.
+/// Its size in bytes, in memory or in its file; 0 for NULL.
 #[unsafe(no_mangle)]
 pub extern "C" fn sb_filter_bytes(filter: Option<&Filter>) -> u64 {
-    run_or(0, || filter.map_or(0, |filter| filter.0.bytes()))
+    run_or(0, || match filter {
+        None => 0,
+        Some(Filter::Held(filter)) => filter.bytes(),
+        Some(Filter::Mapped(filter)) => filter.bytes(),
+    })
 }
 
 /// The name of its kind: "parity", "blocked-bloom", "bloom", "counting", "scalable" or "small"; "" for NULL.
@@ -211,7 +287,11 @@ pub extern "C" fn sb_filter_bytes(filter: Option<&Filter>) -> u64 {
 #[unsafe(no_mangle)]
 pub extern "C" fn sb_filter_kind_name(filter: Option<&Filter>) -> *const c_char {
     let names = [c"parity", c"blocked-bloom", c"bloom", c"counting", c"scalable", c"small"];
-    let name = filter.map_or("", |filter| filter.0.name());
+    let name = match filter {
+        None => "",
+        Some(Filter::Held(filter)) => filter.name(),
+        Some(Filter::Mapped(filter)) => filter.name(),
+    };
     let known = names.into_iter().find(|known| known.to_bytes() == name.as_bytes());
     known.map_or(c"".as_ptr(), CStr::as_ptr)
 }

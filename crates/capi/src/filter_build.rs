@@ -5,9 +5,8 @@ use crate::bytes::{Out, Slice, bytes, object_mut, slices};
 use crate::error::{Code, Error, Failure};
 use crate::filter::Filter;
 use crate::version;
-use sidebloom::filter::{
-    AnyFilter, Bloom, CountingBloom, FilterSpec, LineFilter, ScalableBloom, Width, sizing,
-};
+use sidebloom::KeyHasher;
+use sidebloom::filter::{AnyFilter, Bloom, CountingBloom, LineFilter, ScalableBloom};
 use std::ffi::c_void;
 
 /// The kinds of filters that can be built.
@@ -34,48 +33,12 @@ const SCALABLE: u32 = FilterKind::Scalable as u32;
 /// The seed of line filters.
 const SEED: u64 = 0;
 
-/// A parity filter of the narrowest width that achieves the rate.
-fn parity(keys: &[&[u8]], rate: f64) -> Result<LineFilter, Failure> {
-    let mut best = 1.0;
-    for width in Width::ALL.into_iter().filter(|width| width.fpr() <= rate) {
-        let filter = LineFilter::build(FilterSpec::Parity { width }, keys, SEED)?;
-        best = filter.fpr();
-        // The rate of a width holds for many keys; with a few hundred, it can be half as much again.
-        if best <= rate {
-            return Ok(filter);
-        }
-    }
-    let sharpest = if best < 1.0 { best } else { Width::Sixteen.fpr() };
-    Err(Error::invalid(format!(
-        "a rate of {rate:e}: the sharpest parity filter has {sharpest:.2e}; use another kind"
-    )))
-}
-
-/// An empty blocked filter, with the fewest bits per key, to a hundredth, that achieve the rate.
-fn blocked(capacity: u64, rate: f64) -> Result<LineFilter, Failure> {
-    let fits = |bits: f64| -> Result<bool, Failure> {
-        let lines = sizing::lines_for(capacity, bits)? as u64;
-        Ok(sizing::blocked_fpr(capacity, lines, sizing::best_k(capacity, lines)) <= rate)
-    };
-    let (mut low, mut high) = (sizing::MIN_BITS_PER_KEY, sizing::MAX_BITS_PER_KEY);
-    if !fits(high)? {
-        return Err(Error::invalid(format!(
-            "a rate of {rate:e}: no blocked filter has so low a rate; use another kind"
-        )));
-    }
-    while high - low > 0.01 {
-        let middle = f64::midpoint(low, high);
-        if fits(middle)? { high = middle } else { low = middle }
-    }
-    Ok(LineFilter::empty_blocked(capacity, high, SEED)?)
-}
-
 fn empty(kind: u32, capacity: u64, rate: f64) -> Result<AnyFilter, Failure> {
     match kind {
         PARITY => Err(Error::invalid(
             "a parity filter takes no more keys once it is built: give all of them to sb_filter_build",
         )),
-        BLOCKED => Ok(AnyFilter::Lines(blocked(capacity, rate)?)),
+        BLOCKED => Ok(AnyFilter::Lines(LineFilter::empty_blocked_at(rate, capacity, SEED)?)),
         BLOOM => Ok(AnyFilter::Bloom(Bloom::new(capacity, rate)?)),
         COUNTING => Ok(AnyFilter::Counting(CountingBloom::new(capacity, rate)?)),
         SCALABLE => Ok(AnyFilter::Scalable(ScalableBloom::new(capacity, rate)?)),
@@ -117,7 +80,7 @@ pub unsafe extern "C" fn sb_filter_new(
             let out = Out::handle(filter, "filter")?;
             version::check(interface)?;
             check(rate, capacity)?;
-            out.give(Filter(empty(kind, capacity, rate)?));
+            out.give(Filter::Held(empty(kind, capacity, rate)?));
             Ok(())
         })
     }
@@ -146,8 +109,10 @@ pub unsafe extern "C" fn sb_filter_build(
             let keys = slices(keys, count, usize::MAX, "keys")?;
             let capacity = (count as u64).max(1);
             check(rate, capacity)?;
-            out.give(Filter(if kind == PARITY {
-                AnyFilter::Lines(parity(&keys, rate)?)
+            out.give(Filter::Held(if kind == PARITY {
+                let hasher = KeyHasher::from(SEED);
+                let hashes: Vec<u64> = keys.iter().map(|key| hasher.hash(key)).collect();
+                AnyFilter::Lines(LineFilter::parity_at(rate, &hashes, hasher)?)
             } else {
                 let mut filter = empty(kind, capacity, rate)?;
                 filter.insert_many(&keys)?;
@@ -160,7 +125,8 @@ pub unsafe extern "C" fn sb_filter_build(
 
 /// Adds a key. `added`, which may be NULL, is set to whether the filter answered "absent" before.
 ///
-/// SB_FILTER_FULL beyond the capacity; SB_INVALID_ARGUMENT for a kind that takes no more keys.
+/// SB_FILTER_FULL beyond the capacity; SB_INVALID_ARGUMENT for a kind that takes no more keys, and for a mapped
+/// filter.
 ///
 /// # Safety
 /// Pointers are null, or point to what their types say.
@@ -177,7 +143,7 @@ pub unsafe extern "C" fn sb_filter_insert(
         run(error, || {
             let out = Out::optional(added, false, "added")?;
             let key = bytes(key, key_length, "key")?;
-            let added = object_mut(filter, "filter")?.0.insert(key)?;
+            let added = object_mut(filter, "filter")?.held()?.insert(key)?;
             out.into_iter().for_each(|out| out.set(added));
             Ok(())
         })
@@ -199,7 +165,7 @@ pub unsafe extern "C" fn sb_filter_insert_many(
     unsafe {
         run(error, || {
             let keys = slices(keys, count, usize::MAX, "keys")?;
-            Ok(object_mut(filter, "filter")?.0.insert_many(&keys)?)
+            Ok(object_mut(filter, "filter")?.held()?.insert_many(&keys)?)
         })
     }
 }
@@ -225,7 +191,7 @@ pub unsafe extern "C" fn sb_filter_remove(
         run(error, || {
             let out = Out::optional(removed, false, "removed")?;
             let key = bytes(key, key_length, "key")?;
-            let removed = object_mut(filter, "filter")?.0.remove(key)?;
+            let removed = object_mut(filter, "filter")?.held()?.remove(key)?;
             out.into_iter().for_each(|out| out.set(removed));
             Ok(())
         })

@@ -5,7 +5,6 @@ use crate::bytes::{Out, Slice, array, array_to_fill, bytes, object};
 use crate::db::verdict;
 use crate::error::{Code, Error, Failure};
 use crate::filter::Filter;
-use sidebloom::filter::AnyFilter;
 use std::ffi::c_void;
 
 /// Keys that are asked at once, so that the caller's arrays are not copied as a whole.
@@ -13,7 +12,7 @@ const CHUNK: usize = 1024;
 
 /// Writes the verdict for each key.
 fn answer<'k>(
-    filter: &AnyFilter,
+    filter: &Filter,
     verdicts: &mut [u8],
     mut keys: impl Iterator<Item = Result<&'k [u8], Failure>>,
 ) -> Result<(), Failure> {
@@ -23,7 +22,10 @@ fn answer<'k>(
         for key in keys.by_ref().take(verdicts.len()) {
             chunk.push(key?);
         }
-        let found = filter.contains_many(&chunk);
+        let found = match filter {
+            Filter::Held(filter) => filter.contains_many(&chunk),
+            Filter::Mapped(filter) => filter.contains_many(&chunk)?,
+        };
         verdicts.iter_mut().zip(found).for_each(|(out, found)| *out = verdict(found));
     }
     Ok(())
@@ -57,7 +59,11 @@ pub unsafe extern "C" fn sb_filter_contains(
         run(error, || {
             let out = Out::new(maybe, true, "maybe")?;
             let key = bytes(key, key_length, "key")?;
-            out.set(verdict(object(filter, "filter")?.0.contains(key)) == 1);
+            let found = match object(filter, "filter")? {
+                Filter::Held(filter) => filter.contains(key),
+                Filter::Mapped(filter) => filter.contains(key)?,
+            };
+            out.set(verdict(found) == 1);
             Ok(())
         })
     }
@@ -82,7 +88,7 @@ pub unsafe extern "C" fn sb_filter_contains_many(
             let verdicts = maybes(verdicts, count)?;
             let keys = array(keys, count, "keys")?;
             let keys = keys.iter().map(|key| bytes(key.data, key.length, "a key"));
-            answer(&object(filter, "filter")?.0, verdicts, keys)
+            answer(object(filter, "filter")?, verdicts, keys)
         })
     }
 }
@@ -108,7 +114,7 @@ pub unsafe extern "C" fn sb_filter_contains_fixed(
             let too_large = || Error::invalid(format!("{count} keys of {width} bytes are too many"));
             let all = bytes(keys, length.ok_or_else(too_large)?, "keys")?;
             let keys = (0..count).map(|i| Ok(all.get(i * width..(i + 1) * width).unwrap_or_default()));
-            answer(&object(filter, "filter")?.0, verdicts, keys)
+            answer(object(filter, "filter")?, verdicts, keys)
         })
     }
 }
@@ -160,7 +166,7 @@ pub unsafe extern "C" fn sb_filter_contains_offsets(
             let verdicts = maybes(verdicts, count)?;
             let data = bytes(data, data_length, "data")?;
             let offsets = self::offsets(offsets, count)?.iter().map(|&offset| i64::from(offset));
-            answer(&object(filter, "filter")?.0, verdicts, delimited(data, offsets))
+            answer(object(filter, "filter")?, verdicts, delimited(data, offsets))
         })
     }
 }
@@ -185,7 +191,7 @@ pub unsafe extern "C" fn sb_filter_contains_large_offsets(
             let verdicts = maybes(verdicts, count)?;
             let data = bytes(data, data_length, "data")?;
             let offsets = self::offsets(offsets, count)?.iter().copied();
-            answer(&object(filter, "filter")?.0, verdicts, delimited(data, offsets))
+            answer(object(filter, "filter")?, verdicts, delimited(data, offsets))
         })
     }
 }

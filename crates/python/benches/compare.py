@@ -91,6 +91,7 @@ def queries(keys: int, rounds: int) -> None:
     )
     text = sidebloom.Filter.build(member_names, fpp=FPP)
     theirs = rbloom.Bloom(keys, FPP)
+    theirs.update(np.array(member_names, dtype="S"))
     theirs.update(member_names)
     fast = fastbloom_rs.FilterBuilder(keys, FPP).build_bloom_filter()
     fast.add_str_batch(member_names)
@@ -101,6 +102,7 @@ def queries(keys: int, rounds: int) -> None:
                 "sidebloom parity contains_many(array)": lambda: text.contains_many(names),
                 "sidebloom parity contains_many(list)": lambda: text.contains_many(name_list),
                 "rbloom, a loop over the list": lambda: [n in theirs for n in name_list],
+                "rbloom, a loop over the array": lambda: [n in theirs for n in names],
                 "fastbloom-rs contains_str_batch(list)": lambda: fast.contains_str_batch(name_list),
             },
             rounds,

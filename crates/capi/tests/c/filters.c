@@ -52,9 +52,11 @@ static void check_answers(const sb_filter *filter, double rate) {
 }
 
 static void kind(uint32_t kind, const char *name, double rate) {
-    sb_filter *filter = NULL, *read = NULL, *received = NULL;
+    sb_filter *filter = NULL, *read = NULL, *mapped = NULL, *received = NULL;
+    sb_error *failure = NULL;
     sb_value *message = NULL;
     sb_slice bytes;
+    bool is_mapped = kind != SB_FILTER_KIND_COUNTING && kind != SB_FILTER_KIND_SCALABLE;
     OK(sb_filter_build(SB_INTERFACE, kind, keys, KEYS, rate, &filter, &error));
     CHECK(strcmp(sb_filter_kind_name(filter), name) == 0);
     CHECK(sb_filter_keys(filter) > KEYS - 100 && sb_filter_keys(filter) <= KEYS);
@@ -63,6 +65,20 @@ static void kind(uint32_t kind, const char *name, double rate) {
     OK(sb_filter_save(filter, in_dir(dir, name), &error));
     OK(sb_filter_open(SB_INTERFACE, in_dir(dir, name), &read, &error));
     check_answers(read, rate);
+    OK(sb_filter_map(SB_INTERFACE, in_dir(dir, name), &mapped, &error));
+    check_answers(mapped, rate);
+    CHECK(strcmp(sb_filter_kind_name(mapped), name) == 0 && sb_filter_rate(mapped) == sb_filter_rate(filter));
+    CHECK(sb_filter_keys(mapped) == sb_filter_keys(filter) && sb_filter_bytes(mapped) == sb_filter_bytes(filter));
+    CHECK(sb_filter_capacity(mapped) == sb_filter_keys(filter));
+    RETURNS(BAD, sb_filter_insert(mapped, TEXT("ann"), NULL, &error));
+    RETURNS(BAD, sb_filter_insert_many(mapped, keys, 2, &error));
+    RETURNS(BAD, sb_filter_remove(mapped, TEXT("ann"), NULL, &error));
+    OK(sb_filter_save(mapped, in_dir(dir, "copy"), &error));
+    sb_filter_free(mapped);
+    OK(sb_filter_map(SB_INTERFACE, in_dir(dir, "copy"), &mapped, &error));
+    OK(sb_filter_encode(mapped, &message, &error));
+    sb_value_free(message);
+    sb_filter_free(mapped);
     OK(sb_filter_encode(filter, &message, &error));
     bytes = sb_value_bytes(message);
     OK(sb_filter_decode(SB_INTERFACE, bytes.data, bytes.length, 1 << 20, &received, &error));
@@ -76,6 +92,16 @@ static void kind(uint32_t kind, const char *name, double rate) {
     damage(in_dir(dir, name), 4096 + 100);
     RETURNS(SB_CORRUPTION, sb_filter_open(SB_INTERFACE, in_dir(dir, name), &read, &error));
     CHECK(read == NULL);
+    if (is_mapped) {
+        OK(sb_filter_map(SB_INTERFACE, in_dir(dir, name), &mapped, &error));
+        memset(verdicts, 2, sizeof verdicts);
+        CHECK(sb_filter_contains_many(mapped, keys, KEYS, verdicts, &failure) == SB_CORRUPTION);
+        CHECK(strcmp(sb_error_path(failure), in_dir(dir, name)) == 0);
+        sb_error_free(failure);
+        sb_filter_free(mapped);
+    } else {
+        RETURNS(SB_CORRUPTION, sb_filter_map(SB_INTERFACE, in_dir(dir, name), &mapped, &error));
+    }
     sb_filter_free(filter);
 }
 
@@ -192,11 +218,16 @@ static void bad_input(void) {
     CHECK(filter == NULL);
 
     RETURNS(SB_IO, sb_filter_open(SB_INTERFACE, in_dir(dir, "missing"), &filter, &error));
+    RETURNS(SB_IO, sb_filter_map(SB_INTERFACE, in_dir(dir, "missing"), &filter, &error));
     write_file(in_dir(dir, "text"), "not a filter", 12);
     RETURNS(SB_CORRUPTION, sb_filter_open(SB_INTERFACE, in_dir(dir, "text"), &filter, &error));
     RETURNS(BAD, sb_filter_open(SB_INTERFACE, NULL, &filter, &error));
     RETURNS(BAD, sb_filter_open(SB_INTERFACE, in_dir(dir, "text"), NULL, &error));
     RETURNS(SB_INTERFACE_MISMATCH, sb_filter_open(9, in_dir(dir, "text"), &filter, &error));
+    RETURNS(SB_CORRUPTION, sb_filter_map(SB_INTERFACE, in_dir(dir, "text"), &filter, &error));
+    RETURNS(BAD, sb_filter_map(SB_INTERFACE, NULL, &filter, &error));
+    RETURNS(BAD, sb_filter_map(SB_INTERFACE, in_dir(dir, "text"), NULL, &error));
+    RETURNS(SB_INTERFACE_MISMATCH, sb_filter_map(9, in_dir(dir, "text"), &filter, &error));
     RETURNS(SB_INTERFACE_MISMATCH, sb_filter_decode(9, "x", 1, 100, &filter, &error));
     RETURNS(SB_CORRUPTION, sb_filter_decode(SB_INTERFACE, "x", 1, 100, &filter, &error));
     RETURNS(BAD, sb_filter_decode(SB_INTERFACE, NULL, 1, 100, &filter, &error));

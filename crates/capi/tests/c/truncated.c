@@ -1,4 +1,4 @@
-/* A segment file that somebody truncates while the store is open: an error, and not the end of the process. */
+/* A file that somebody truncates while it is open: an error, and not the end of the process. */
 
 #include "check.h"
 
@@ -79,11 +79,35 @@ static void reads_fail(const char *path, bool pinned) {
     sb_db_free(db);
 }
 
+/* No key of a filter whose file is lost may be absent. */
+static void questions_fail(const char *path) {
+    static sb_slice keys[20000];
+    static uint8_t verdicts[20000];
+    sb_filter *filter = NULL;
+    sb_error *error = NULL;
+    bool maybe = false;
+    size_t i;
+    for (i = 0; i < 20000; i++) {
+        keys[i].data = &keys[i];
+        keys[i].length = sizeof keys[i].data;
+    }
+    OK(sb_filter_build(SB_INTERFACE, SB_FILTER_KIND_PARITY, keys, 20000, 0.01, &filter, &error));
+    OK(sb_filter_save(filter, path, &error));
+    sb_filter_free(filter);
+    OK(sb_filter_map(SB_INTERFACE, path, &filter, &error));
+    CHECK(truncate(path, 4096) == 0);
+    CHECK(sb_filter_contains_many(filter, keys, 20000, verdicts, &error) == SB_CORRUPTION);
+    sb_error_free(error);
+    CHECK(sb_filter_contains(filter, keys[5].data, keys[5].length, &maybe, NULL) == SB_CORRUPTION && maybe);
+    sb_filter_free(filter);
+}
+
 int main(int argc, char **argv) {
     CHECK(argc == 2);
     reads_fail(in_dir(argv[1], "pinned"), true);
     OK(sb_catch_sigbus(&error));
     OK(sb_catch_sigbus(&error));
     reads_fail(in_dir(argv[1], "mapped"), false);
+    questions_fail(in_dir(argv[1], "filter"));
     return 0;
 }

@@ -5,7 +5,7 @@ use crate::error::wrong_type;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
-use pyo3::types::{PyBool, PyBytes, PyString};
+use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
 use std::borrow::Cow;
 
 /// A key of a filter or a guard.
@@ -26,7 +26,10 @@ impl AnyKey {
         if let Ok(text) = key.cast::<PyString>() {
             return Ok(AnyKey::Text(text.clone().unbind()));
         }
-        if !key.is_instance_of::<PyBool>() && key.hasattr("__index__")? {
+        // Most numbers are plain ones, which need not be asked what they are.
+        let is_integer = key.is_exact_instance_of::<PyInt>()
+            || !key.is_instance_of::<PyBool>() && key.hasattr("__index__")?;
+        if is_integer {
             return integer(key).map(AnyKey::Integer);
         }
         match copied(key) {

@@ -67,53 +67,65 @@ pub fn values<'py>(
     Ok(values)
 }
 
-/// The pairs of a mapping, or of an iterable of pairs.
-pub fn pairs<'py>(
-    rows: &Bound<'py, PyAny>,
-) -> PyResult<impl Iterator<Item = PyResult<[Bound<'py, PyAny>; 2]>>> {
-    let rows = match rows.getattr_opt("items")? {
-        Some(items) => items.call0()?,
-        None => rows.clone(),
-    };
-    Ok(rows.try_iter()?.map(|row| pair(&row?)))
+/// A row that is to be written.
+enum Pair<'py> {
+    /// Two `bytes`, which the tuple keeps alive.
+    Bytes(Bound<'py, PyTuple>),
+    Held(Held, Held),
 }
 
-fn pair<'py>(row: &Bound<'py, PyAny>) -> PyResult<[Bound<'py, PyAny>; 2]> {
-    if let Ok(pair) = row.cast_exact::<PyTuple>()
-        && pair.len() == 2
-    {
-        return Ok([pair.get_item(0)?, pair.get_item(1)?]);
+impl<'py> Pair<'py> {
+    fn of(row: &Bound<'py, PyAny>, is_text: bool) -> PyResult<Self> {
+        if !is_text
+            && let Ok(pair) = row.cast_exact::<PyTuple>()
+            && pair.len() == 2
+            && pair.iter_borrowed().all(|part| part.is_instance_of::<PyBytes>())
+        {
+            return Ok(Pair::Bytes(pair.clone()));
+        }
+        let no_pair = || wrong_type("a pair of a key and a value", row);
+        if row.is_instance_of::<PyString>() || row.is_instance_of::<PyBytes>() {
+            return Err(no_pair());
+        }
+        let mut parts = row.try_iter().map_err(|_| no_pair())?;
+        match (parts.next().transpose()?, parts.next().transpose()?, parts.next().transpose()?) {
+            (Some(key), Some(value), None) => {
+                Ok(Pair::Held(Held::of(&key, is_text)?, Held::of(&value, is_text)?))
+            }
+            _ => Err(no_pair()),
+        }
     }
-    let no_pair = || wrong_type("a pair of a key and a value", row);
-    if row.is_instance_of::<PyString>() || row.is_instance_of::<PyBytes>() {
-        return Err(no_pair());
-    }
-    let mut parts = row.try_iter().map_err(|_| no_pair())?;
-    match (parts.next().transpose()?, parts.next().transpose()?, parts.next().transpose()?) {
-        (Some(key), Some(value), None) => Ok([key, value]),
-        _ => Err(no_pair()),
+
+    fn as_bytes(&self, py: Python<'py>) -> PyResult<(&[u8], &[u8])> {
+        match self {
+            Pair::Bytes(pair) => {
+                Ok((pair.get_borrowed_item(0)?.extract()?, pair.get_borrowed_item(1)?.extract()?))
+            }
+            Pair::Held(key, value) => Ok((key.as_bytes(py)?, value.as_bytes(py)?)),
+        }
     }
 }
 
-/// Passes pairs on in chunks, without the GIL.
+/// Passes the pairs of a mapping, or of an iterable of pairs, on in chunks.
 pub fn for_each_chunk_of_pairs(
     rows: &Bound<'_, PyAny>,
     is_text: bool,
     mut write: impl FnMut(&[(&[u8], &[u8])]) -> PyResult<()>,
 ) -> PyResult<()> {
     let py = rows.py();
-    let mut pairs = pairs(rows)?;
+    let mut rows = match rows.getattr_opt("items")? {
+        Some(items) => items.call0()?.try_iter()?,
+        None => rows.try_iter()?,
+    };
     loop {
         let mut chunk = Vec::new();
-        for pair in pairs.by_ref().take(CHUNK) {
-            let [key, value] = pair?;
-            chunk.push((Held::of(&key, is_text)?, Held::of(&value, is_text)?));
+        for row in rows.by_ref().take(CHUNK) {
+            chunk.push(Pair::of(&row?, is_text)?);
         }
         if chunk.is_empty() {
             return Ok(());
         }
-        let slices = chunk.iter().map(|(key, value)| Ok((key.as_bytes(py)?, value.as_bytes(py)?)));
-        write(&slices.collect::<PyResult<Vec<_>>>()?)?;
+        write(&chunk.iter().map(|pair| pair.as_bytes(py)).collect::<PyResult<Vec<_>>>()?)?;
     }
 }
 
