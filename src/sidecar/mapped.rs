@@ -42,7 +42,7 @@ pub struct MappedFilter {
 }
 
 enum Stored {
-    Mapped(Mapped),
+    Mapped(Box<Mapped>),
     Read(AnyFilter),
 }
 
@@ -66,7 +66,7 @@ impl MappedFilter {
         let stored = match open(path)? {
             Opened::Small(filter) => Stored::Read(AnyFilter::Small(filter)),
             Opened::Lines(file) => match StoredProber::of(&file.header.kind) {
-                Some(prober) => Stored::Mapped(Mapped::new(path, &file, prober)?),
+                Some(prober) => Stored::Mapped(Box::new(Mapped::new(path, &file, prober)?)),
                 None => Stored::Read(file.read(path)?),
             },
         };

@@ -744,8 +744,8 @@ sb_code sb_filter_build(uint32_t interface,
 
 // Adds a key. `added`, which may be NULL, is set to whether the filter answered "absent" before.
 //
-// SB_FILTER_FULL beyond the capacity; SB_INVALID_ARGUMENT for a kind that takes no more keys, and for a mapped
-// filter.
+// SB_FILTER_FULL beyond the capacity; SB_INVALID_ARGUMENT for a kind that takes no more keys, and for a
+// mapped filter.
 sb_code sb_filter_insert(sb_filter *filter,
                          const void *key,
                          size_t key_length,

@@ -125,8 +125,8 @@ pub unsafe extern "C" fn sb_filter_build(
 
 /// Adds a key. `added`, which may be NULL, is set to whether the filter answered "absent" before.
 ///
-/// SB_FILTER_FULL beyond the capacity; SB_INVALID_ARGUMENT for a kind that takes no more keys, and for a mapped
-/// filter.
+/// SB_FILTER_FULL beyond the capacity; SB_INVALID_ARGUMENT for a kind that takes no more keys, and for a
+/// mapped filter.
 ///
 /// # Safety
 /// Pointers are null, or point to what their types say.

@@ -12,8 +12,8 @@ use sidebloom::guard::{self, GuardOptions};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-/// Knows which keys a database has: False is certain, and saves asking it. It lives in a directory of its own,
-/// and survives crashes. One process at a time writes it.
+/// Knows which keys a database has: False is certain, and saves asking it. It lives in a directory of its
+/// own, and survives crashes. One process at a time writes it.
 ///
 /// A key is bytes, a str (its UTF-8) or an int of 64 bits. Open one with `Guard(path)`, or build one with
 /// `Guard.build(path, keys)`.
@@ -225,6 +225,9 @@ impl Guard {
     }
 }
 
+/// A change of a key.
+type Change = (Vec<u8>, Kind);
+
 #[derive(Clone, Copy)]
 enum Kind {
     Insert,
@@ -237,7 +240,7 @@ enum Kind {
 pub struct GuardTransaction {
     guard: Arc<Shared>,
     commit: Py<PyAny>,
-    changes: Mutex<Option<Vec<(Vec<u8>, Kind)>>>,
+    changes: Mutex<Option<Vec<Change>>>,
 }
 
 impl GuardTransaction {
@@ -249,7 +252,7 @@ impl GuardTransaction {
         Ok(())
     }
 
-    fn take(&self) -> Option<Vec<(Vec<u8>, Kind)>> {
+    fn take(&self) -> Option<Vec<Change>> {
         self.changes.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

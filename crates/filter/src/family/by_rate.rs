@@ -81,8 +81,8 @@ fn blocked_bits(fpr: f64, keys: u64) -> Result<f64> {
     };
     let (mut low, mut high) = (sizing::MIN_BITS_PER_KEY, sizing::MAX_BITS_PER_KEY);
     let least = rate(high)?;
-    // Not `least > fpr`: the rate may be NaN.
-    if !(least <= fpr) {
+    // The rate may be NaN.
+    if fpr.is_nan() || least > fpr {
         return Err(out_of_reach("blocked Bloom", fpr, least));
     }
     while high - low > 0.01 {

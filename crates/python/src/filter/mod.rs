@@ -63,7 +63,8 @@ impl Filter {
     /// keys), "bloom" (can be combined with others), "counting" (keys can be removed), "scalable" (for any
     /// number of keys) or "small" (for messages: up to 65,536 keys).
     /// fpp: the share of absent keys that are wrongly True, above 0 and below 1.
-    /// capacity: how many keys it will hold; by default, as many as `keys` has. "parity" and "small" need none.
+    /// capacity: how many keys it will hold; by default, as many as `keys` has. "parity" and "small" need no
+    /// capacity.
     /// seed: of the hash; by default 0, and a secret key for "counting". Filters are combined only if theirs
     /// are equal.
     #[staticmethod]
@@ -114,8 +115,8 @@ impl Filter {
     }
 
     /// `key in filter` for each key of an iterable or an array, as a numpy array of bool. Arrays are those of
-    /// numpy (bytes "S", text "U", integers, or rows of bytes), pyarrow, polars and other Arrow libraries, and
-    /// buffers.
+    /// numpy (bytes "S", text "U", integers, or rows of bytes), pyarrow, polars and other Arrow libraries,
+    /// and buffers.
     fn contains_many<'py>(&self, keys: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
         let mut query =
             Query { filter: self, answers: Vec::with_capacity(keys.len().map_or(0, |len| len.min(1 << 20))) };

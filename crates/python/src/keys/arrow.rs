@@ -2,7 +2,7 @@
 //! <https://arrow.apache.org/docs/format/CDataInterface/PyCapsuleInterface.html>
 
 use super::integer::{IntegerKey, widened};
-use super::{CHUNK, Sink};
+use super::sink::{CHUNK, Sink};
 use crate::error::exception;
 use arrow_array::cast::AsArray;
 use arrow_array::ffi::{FFI_ArrowArray, FFI_ArrowSchema, from_ffi_and_data_type};

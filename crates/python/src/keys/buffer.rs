@@ -1,7 +1,7 @@
 //! Keys in memory that another object exports: numpy arrays of bytes, text and integers, and rows of bytes.
 
 use super::integer::widened;
-use super::{CHUNK, Sink};
+use super::sink::{CHUNK, Sink};
 use crate::error::exception;
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -102,8 +102,8 @@ impl Records {
         let Records { kind, count, bytes, stride, .. } = *self;
         let start = Address(self.buffer.buf_ptr().cast());
         py.detach(|| {
-            // SAFETY: the buffer has `count` records of so many bytes at these distances, and is held. As with
-            // every buffer, whoever writes to it at the same time changes which keys are read.
+            // SAFETY: the buffer has `count` records of so many bytes at these distances, and is held. As
+            // with every buffer, whoever writes to it at the same time changes which keys are read.
             let record = |number: usize| unsafe { start.record(number as isize * stride, bytes) };
             (0..count).step_by(CHUNK).try_for_each(|first| {
                 let records = (first..count.min(first + CHUNK)).map(record);

@@ -8,32 +8,16 @@ mod arrow;
 mod buffer;
 mod integer;
 mod one;
+mod sink;
 
 pub use integer::IntegerKey;
 pub use one::{AnyKey, row_bytes};
+use sink::CHUNK;
+pub use sink::Sink;
 
 use crate::error::wrong_type;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyString};
-
-/// Keys that are handed over at once.
-const CHUNK: usize = 4096;
-
-/// Receives keys, without the GIL.
-pub trait Sink: Send {
-    fn take(&mut self, keys: &[&[u8]]) -> sidebloom::Result<()>;
-
-    /// Takes integers. Their length is known when this is compiled, which makes hashing them faster.
-    fn take_integers(&mut self, keys: &[IntegerKey]) -> sidebloom::Result<()> {
-        self.take(&keys.iter().map(|key| &key[..]).collect::<Vec<_>>())
-    }
-}
-
-impl<F: FnMut(&[&[u8]]) -> sidebloom::Result<()> + Send> Sink for F {
-    fn take(&mut self, keys: &[&[u8]]) -> sidebloom::Result<()> {
-        self(keys)
-    }
-}
 
 /// Passes the keys of an object on, in order and in chunks.
 ///

@@ -2,13 +2,13 @@
 
 use super::bounds::Bounds;
 use super::expiry::expiry;
+use super::gather::values;
 use super::handle::{Handle, KeyspaceIndex};
-use super::many::values;
-use super::rows::{Fetch, Rows};
+use super::rows::{Fetch, Part, Rows};
 use super::text::object;
-use super::transaction::Work;
-use super::views::{Items, Keys, Part, Source, Values, View};
-use crate::error::{closed, or_raise};
+use super::views::{Items, Keys, Source, Values, View};
+use super::work::{Work, ended};
+use crate::error::or_raise;
 use crate::keys::row_bytes;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -47,7 +47,7 @@ impl Within {
         work: impl FnOnce(&sidebloom::KeyspaceTransaction<'_>) -> Result<T> + Send,
     ) -> PyResult<T> {
         self.work.handle.check_process()?;
-        or_raise(py.detach(|| self.with_detached(work)).ok_or_else(|| closed("transaction"))?)
+        or_raise(py.detach(|| self.with_detached(work)).ok_or_else(ended)?)
     }
 }
 

@@ -1,29 +1,13 @@
 //! What makes a keyspace a `MutableMapping`.
 
+use super::gather::for_each_chunk_of_pairs;
 use super::keyspace::Keyspace;
-use super::many::for_each_chunk_of_pairs;
-use super::rows::Rows;
+use super::rows::{Part, Rows};
 use super::text::object;
-use super::views::Part;
 use crate::keys::row_bytes;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-
-impl Keyspace {
-    /// Deletes a key, and returns the value that it had.
-    pub fn take(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
-        let bytes = row_bytes(key, self.is_text())?;
-        self.with(key.py(), |keyspace| {
-            let mut taken = None;
-            keyspace.update(&bytes, |value| {
-                taken = value.map(<[u8]>::to_vec);
-                None::<&[u8]>
-            })?;
-            Ok(taken)
-        })
-    }
-}
 
 #[pymethods]
 impl Keyspace {

@@ -3,8 +3,11 @@
 mod batch;
 mod bounds;
 mod expiry;
+mod gather;
 mod handle;
 mod keyspace;
+mod keyspace_rows;
+mod keyspace_scopes;
 mod keyspace_transaction;
 mod many;
 mod mapping;
@@ -16,6 +19,7 @@ mod store_class;
 mod text;
 mod transaction;
 mod views;
+mod work;
 
 pub use batch::Batch;
 pub use expiry::expiry;

@@ -2,7 +2,6 @@
 
 use super::handle::Handle;
 use super::text::object;
-use super::views::Part;
 use crate::error::or_raise;
 use pyo3::IntoPyObjectExt;
 use pyo3::prelude::*;
@@ -11,6 +10,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Rows that are fetched at once, without the GIL.
 const CHUNK: usize = 64;
+
+/// What a walk shows of each row.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Part {
+    Key,
+    Value,
+    Both,
+}
 
 /// Where a walk gets its rows from.
 pub trait Fetch: Send + Sync {

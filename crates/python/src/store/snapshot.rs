@@ -1,11 +1,11 @@
 //! `Snapshot`: the rows of one moment.
 
 use super::bounds::Bounds;
+use super::gather::values;
 use super::handle::Handle;
-use super::many::values;
-use super::rows::{Fetch, Rows};
+use super::rows::{Fetch, Part, Rows};
 use super::text::object;
-use super::views::{Items, Keys, Part, Source, Values, View};
+use super::views::{Items, Keys, Source, Values, View};
 use crate::error::{closed, or_raise};
 use crate::keys::row_bytes;
 use pyo3::exceptions::PyKeyError;

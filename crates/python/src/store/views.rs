@@ -2,7 +2,7 @@
 
 use super::bounds::Bounds;
 use super::handle::Handle;
-use super::rows::{Fetch, Rows};
+use super::rows::{Fetch, Part, Rows};
 use crate::error::or_raise;
 use crate::keys::row_bytes;
 use pyo3::prelude::*;
@@ -10,14 +10,6 @@ use pyo3::pyclass::CompareOp;
 use pyo3::types::{PySet, PyTuple};
 use sidebloom::{Result, Value};
 use std::sync::Arc;
-
-/// What a view shows of each row.
-#[derive(Clone, Copy, PartialEq)]
-pub enum Part {
-    Key,
-    Value,
-    Both,
-}
 
 /// Where a view's rows are.
 pub trait Source: Send + Sync {
