@@ -90,12 +90,18 @@ impl Guard {
         durability: &str,
     ) -> PyResult<Self> {
         let options = options(false, durability, bits_per_key)?;
-        let mut all: Vec<Vec<u8>> = Vec::new();
+        // One after the other, since a vector for each would take more memory than most keys do.
+        let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         for_each_chunk(keys, &mut |keys: &[&[u8]]| {
-            all.extend(keys.iter().map(|key| key.to_vec()));
+            for key in keys {
+                bytes.extend_from_slice(key);
+                ends.push(bytes.len());
+            }
             Ok(())
         })?;
-        or_raise(keys.py().detach(|| options.build(&path, all))).map(Guard::of)
+        let starts = std::iter::once(0).chain(ends.iter().copied());
+        let keys_of = starts.zip(&ends).map(|(start, &end)| bytes.get(start..end).unwrap_or_default());
+        or_raise(keys.py().detach(|| options.build(&path, keys_of))).map(Guard::of)
     }
 
     /// Whether the database may have a row with this key.
