@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from sidebloom import Filter
@@ -159,6 +159,7 @@ def test_what_an_iterable_raises_comes_through() -> None:
         FILTER.contains_many(keys())
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.binary(max_size=40) | st.text(max_size=20) | st.integers(-(2**63), 2**64 - 1)))
 def test_a_filter_has_all_of_its_keys(keys: list[Any]) -> None:
     f = Filter.build(keys, fpp=0.001)

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import MutableMapping
 from pathlib import Path
 
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
@@ -161,5 +161,7 @@ class StoreAgainstDict(RuleBasedStateMachine):
             snapshot.close()
 
 
-StoreAgainstDict.TestCase.settings = settings(max_examples=40, stateful_step_count=30, deadline=None)
+StoreAgainstDict.TestCase.settings = settings(
+    max_examples=40, stateful_step_count=30, deadline=None, suppress_health_check=list(HealthCheck)
+)
 TestStoreAgainstDict = StoreAgainstDict.TestCase
