@@ -143,7 +143,7 @@ fn a_filter_never_has_a_worse_rate_than_requested() {
     case.lines("in", (1..=56).map(|i| i.to_string()));
     case.refused(
         "build --kind parity --fpp 0.00000578 in -o g",
-        "has a false-positive rate of 6.08e-6: give --fpp more than that",
+        "has a false-positive rate of 5.78e-6: the least is 6.08e-6; ask for that or more",
     );
     assert!(!case.path("g").exists());
 }
