@@ -5,8 +5,9 @@ use super::standalone::{LinesFile, Opened, damaged, open};
 use super::unusable::Unusable;
 use crate::error::{Error, Result};
 use crate::filter::format::groups::{GROUP_LINES, Seal};
+use crate::filter::format::parts::filter_of;
 use crate::filter::format::{HEADER_BYTES, Header, StoredProber};
-use crate::filter::{AnyFilter, LINE_BYTES, Line, Verdict};
+use crate::filter::{AnyFilter, LINE_BYTES, Line, Lines, Verdict};
 use crate::fs::{Fs, Map, RealFs, Verified};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -149,6 +150,25 @@ impl MappedFilter {
             mapped.prober.probe_many_believed(mapped.lines(), keys, &mut verdicts, &mut believe)
         };
         if are_all && !mapped.map.has_faulted() { Ok(verdicts) } else { Err(self.damaged(bad)) }
+    }
+
+    /// The filter in memory, from the file as it was opened; every byte is verified.
+    ///
+    /// # Errors
+    /// The errors of [`contains`](Self::contains); [`Error::OutOfMemory`].
+    pub fn to_memory(&self) -> Result<AnyFilter> {
+        match &self.stored {
+            Stored::Read(filter) => Ok(filter.clone()),
+            Stored::Mapped(mapped) => {
+                self.verify()?;
+                let mut lines = Lines::zeroed(mapped.lines().len())?;
+                lines.copy_from_slice(mapped.lines());
+                if mapped.map.has_faulted() {
+                    return Err(self.damaged(None));
+                }
+                filter_of(&mapped.header, lines).map_err(|bad| damaged(&self.path, bad.into()))
+            }
+        }
     }
 
     /// Compares the whole file with its checksums. Later queries compare nothing.

@@ -99,6 +99,7 @@ fn i6_a_damaged_group_is_an_error_and_the_others_answer() {
         assert_eq!(offset_of(mapped.contains_many(&keys).unwrap_err()), bad_offset);
         for _ in 0..2 {
             assert_eq!(offset_of(mapped.verify().unwrap_err()), bad_offset);
+            assert_eq!(offset_of(mapped.to_memory().unwrap_err()), bad_offset);
         }
     }
 }
@@ -154,5 +155,8 @@ fn a_mapped_filter_outlives_its_name() {
         assert_same_answers(&filter, &mapped, 0..150_000);
         fs::remove_file(&path).unwrap();
         assert_same_answers(&filter, &mapped, 0..150_000);
+        let copy = mapped.to_memory().unwrap();
+        assert_eq!((copy.name(), copy.keys(), copy.fpr()), (filter.name(), filter.keys(), filter.fpr()));
+        assert_same_answers(&copy, &mapped, 0..150_000);
     }
 }

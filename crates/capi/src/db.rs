@@ -95,6 +95,7 @@ pub unsafe extern "C" fn sb_open(
             version::check(interface)?;
             let path = self::path(path)?;
             let options = options.map_or_else(sidebloom::Options::new, |options| options.0.clone());
+            sidebloom::fs::fill_standard_descriptors()?;
             out.give(Db(Handle::new(OpenDb { db: options.open(path)?, keyspace: None })));
             Ok(())
         })

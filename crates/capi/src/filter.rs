@@ -33,11 +33,11 @@ impl Filter {
         }
     }
 
-    /// Lends the filter. Reads the file of a mapped one.
+    /// Lends the filter. Copies a mapped one.
     fn with_held<R>(&self, body: impl FnOnce(&AnyFilter) -> Result<R, Failure>) -> Result<R, Failure> {
         match self {
             Filter::Held(filter) => body(filter),
-            Filter::Mapped(filter) => body(&sidebloom::read_filter(filter.path())?),
+            Filter::Mapped(filter) => body(&filter.to_memory()?),
         }
     }
 }

@@ -67,6 +67,7 @@ pub unsafe extern "C" fn sb_guard_build(
             let out = Out::handle(guard, "guard")?;
             version::check(interface)?;
             let (path, keys) = (self::path(path)?, slices(keys, count, usize::MAX, "keys")?);
+            sidebloom::fs::fill_standard_descriptors()?;
             out.give(Guard(Handle::new(options(equality, durability)?.build(path, keys)?)));
             Ok(())
         })
@@ -95,6 +96,7 @@ pub unsafe extern "C" fn sb_guard_open(
             let out = Out::handle(guard, "guard")?;
             version::check(interface)?;
             let options = options(std::ptr::null(), durability)?.read_only(read_only);
+            sidebloom::fs::fill_standard_descriptors()?;
             out.give(Guard(Handle::new(options.open(self::path(path)?)?)));
             Ok(())
         })

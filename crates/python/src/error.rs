@@ -59,7 +59,11 @@ fn build(py: Python<'_>, error: &Error) -> PyResult<PyErr> {
         value.setattr("offset", offset)?;
     }
     match error {
-        Error::Io { source, .. } => value.setattr("errno", source.raw_os_error())?,
+        Error::Io { source, path, .. } => {
+            value.setattr("errno", source.raw_os_error())?;
+            value.setattr("strerror", source.to_string())?;
+            value.setattr("filename", path)?;
+        }
         Error::Conflict { key } => value.setattr("key", key)?,
         _ => {}
     }

@@ -17,10 +17,15 @@ impl Opener {
         Opener(FORKS.load(Relaxed))
     }
 
+    /// Whether this is that process.
+    pub fn is_current(self) -> bool {
+        self.0 == FORKS.load(Relaxed)
+    }
+
     /// # Errors
     /// `ForkedError` in a forked process.
     pub fn check(self) -> PyResult<()> {
-        if self.0 == FORKS.load(Relaxed) { Ok(()) } else { Err(exception(sidebloom::Error::Forked)) }
+        if self.is_current() { Ok(()) } else { Err(exception(sidebloom::Error::Forked)) }
     }
 }
 

@@ -2,9 +2,10 @@
 
 use crate::error::{closed, exception, or_raise};
 use crate::fork::Opener;
-use crate::keys::{AnyKey, for_each_chunk};
+use crate::keys::{AnyKey, for_each_chunk, make_room};
 use crate::store::{durability, expiry, filter_policy};
 use crate::verdicts;
+use pyo3::gc::{PyTraverseError, PyVisit};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use sidebloom::filter::Verdict;
@@ -21,13 +22,16 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock};
 pub struct Guard(Arc<Shared>);
 
 struct Shared {
-    guard: RwLock<Option<guard::Guard>>,
+    /// None once it was closed. Nobody holds the lock while the guard works: the commit of a database, which
+    /// may take long, is called by it, and may use or close the guard.
+    guard: RwLock<Option<Arc<guard::Guard>>>,
     opener: Opener,
 }
 
 impl Guard {
     fn of(guard: guard::Guard) -> Self {
-        Guard(Arc::new(Shared { guard: RwLock::new(Some(guard)), opener: Opener::this_process() }))
+        let guard = RwLock::new(Some(Arc::new(guard)));
+        Guard(Arc::new(Shared { guard, opener: Opener::this_process() }))
     }
 
     /// Runs `work` with a key, without the GIL.
@@ -53,8 +57,15 @@ impl Shared {
     }
 
     fn with_detached<T>(&self, work: impl FnOnce(&guard::Guard) -> T) -> Option<T> {
-        self.guard.read().unwrap_or_else(PoisonError::into_inner).as_ref().map(work)
+        let guard = self.guard.read().unwrap_or_else(PoisonError::into_inner).clone()?;
+        Some(work(&guard))
     }
+}
+
+/// What a process needs before it opens files.
+fn prepare() -> sidebloom::Result<()> {
+    sidebloom::fs::fill_standard_descriptors()?;
+    sidebloom::fs::catch_sigbus()
 }
 
 fn options(read_only: bool, durability_name: &str, bits_per_key: Option<f64>) -> PyResult<GuardOptions> {
@@ -73,7 +84,7 @@ impl Guard {
     fn new(py: Python<'_>, path: PathBuf, read_only: bool, durability: &str) -> PyResult<Self> {
         let options = options(read_only, durability, None)?;
         or_raise(py.detach(|| {
-            sidebloom::fs::catch_sigbus()?;
+            prepare()?;
             options.open(&path)
         }))
         .map(Guard::of)
@@ -93,6 +104,9 @@ impl Guard {
         // One after the other, since a vector for each would take more memory than most keys do.
         let (mut bytes, mut ends) = (Vec::new(), Vec::new());
         for_each_chunk(keys, &mut |keys: &[&[u8]]| {
+            let more = keys.iter().map(|key| key.len()).sum();
+            make_room(&mut bytes, more)?;
+            make_room(&mut ends, keys.len())?;
             for key in keys {
                 bytes.extend_from_slice(key);
                 ends.push(bytes.len());
@@ -101,7 +115,7 @@ impl Guard {
         })?;
         let starts = std::iter::once(0).chain(ends.iter().copied());
         let keys_of = starts.zip(&ends).map(|(start, &end)| bytes.get(start..end).unwrap_or_default());
-        or_raise(keys.py().detach(|| options.build(&path, keys_of))).map(Guard::of)
+        or_raise(keys.py().detach(|| prepare().and_then(|()| options.build(&path, keys_of)))).map(Guard::of)
     }
 
     /// Whether the database may have a row with this key.
@@ -182,8 +196,9 @@ impl Guard {
     ///     with guard.transaction(connection.commit) as changes:
     ///         connection.execute("INSERT INTO songs VALUES (?)", (title,))
     ///         changes.insert(title)
-    fn transaction(&self, commit: Py<PyAny>) -> GuardTransaction {
-        GuardTransaction { guard: Arc::clone(&self.0), commit, changes: Mutex::new(Some(Vec::new())) }
+    fn transaction(&self, commit: Py<PyAny>) -> PyResult<GuardTransaction> {
+        self.0.opener.check()?;
+        Ok(GuardTransaction { guard: Arc::clone(&self.0), commit, changes: Mutex::new(Some(Vec::new())) })
     }
 
     /// Makes what was noted so far survive a power failure.
@@ -214,11 +229,18 @@ impl Guard {
         Ok(dict)
     }
 
-    /// Closes the guard. What is done with it from then on raises ClosedError.
+    /// Closes the guard, and makes what was noted survive a power failure. What is done with it from then on
+    /// raises ClosedError; what other threads do with it now ends first.
     fn close(&self, py: Python<'_>) -> PyResult<()> {
         self.0.opener.check()?;
-        py.detach(|| drop(self.0.guard.write().unwrap_or_else(PoisonError::into_inner).take()));
-        Ok(())
+        or_raise(py.detach(|| {
+            let guard = self.0.guard.write().unwrap_or_else(PoisonError::into_inner).take();
+            match guard.map(|guard| guard.sync()) {
+                // Whoever only reads has nothing to make durable.
+                None | Some(Err(sidebloom::Error::ReadOnly)) => Ok(()),
+                Some(synced) => synced,
+            }
+        }))
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {
@@ -253,9 +275,10 @@ impl GuardTransaction {
     fn push(&self, key: &Bound<'_, PyAny>, kind: Kind) -> PyResult<()> {
         let owned = AnyKey::of(key)?;
         let bytes = owned.as_bytes(key.py())?.to_vec();
-        let mut changes = self.changes.lock().unwrap_or_else(PoisonError::into_inner);
-        changes.as_mut().ok_or_else(|| closed("transaction"))?.push((bytes, kind));
-        Ok(())
+        let push = |changes: &mut Vec<Change>| changes.push((bytes, kind));
+        // No exception is made under the lock: that could run code that needs it.
+        let pushed = self.changes.lock().unwrap_or_else(PoisonError::into_inner).as_mut().map(push);
+        pushed.ok_or_else(|| closed("transaction"))
     }
 
     fn take(&self) -> Option<Vec<Change>> {
@@ -314,6 +337,11 @@ impl GuardTransaction {
             Failure::Guard(error) => exception(error),
             Failure::Database(raised) => raised,
         })
+    }
+
+    /// For the garbage collector: the commit may refer to this transaction.
+    fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
+        visit.call(&self.commit)
     }
 
     fn __enter__(this: Py<Self>) -> Py<Self> {

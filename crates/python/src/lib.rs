@@ -28,11 +28,14 @@ mod _sidebloom {
     #[expect(non_upper_case_globals, reason = "Python's name for it")]
     const __version__: &str = env!("CARGO_PKG_VERSION");
 
-    /// Runs the command line with the arguments of this process, and returns its exit code.
+    /// Runs a command line, and returns its exit code. One that asks for help, or is wrong, ends the process.
     #[pyfunction]
     #[pyo3(name = "_main")]
     fn main(py: Python<'_>, arguments: Vec<std::ffi::OsString>) -> u8 {
-        py.detach(|| sidebloom_cli::run(arguments))
+        py.detach(|| match sidebloom::fs::fill_standard_descriptors() {
+            Ok(()) => sidebloom_cli::run(arguments),
+            Err(_) => 2, // There is nowhere to say so.
+        })
     }
 
     #[pymodule_init]

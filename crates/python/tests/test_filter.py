@@ -215,3 +215,36 @@ def test_impossible_arguments_are_named() -> None:
         Filter.build(range(70_000), kind="small")
     with pytest.raises(TypeError):
         Filter()
+
+
+def test_a_mapped_filter_stays_what_it_was(tmp_path: Path) -> None:
+    Filter.build(NAMES).save(tmp_path / "f")
+    f = Filter.open(tmp_path / "f")
+    Filter.build(["other"] * 3000).save(tmp_path / "f")
+    f.save(tmp_path / "g")
+    for copied in [f, Filter.from_bytes(f.to_bytes()), Filter.open(tmp_path / "g")]:
+        assert copied.contains_many(NAMES).all()
+    (tmp_path / "f").unlink()
+    assert Filter.from_bytes(f.to_bytes()).contains_many(NAMES).all()
+
+
+def test_what_does_not_fit_into_memory_is_an_error() -> None:
+    """In a process of its own, with little memory."""
+    code = """
+import resource, numpy as np, sidebloom, tempfile
+few = np.broadcast_to(np.int64(5), 10**9)
+with tempfile.TemporaryDirectory() as directory:
+    store = sidebloom.Store(directory + "/s")
+    resource.setrlimit(resource.RLIMIT_AS, (2 << 30, 2 << 30))
+    for act in (
+        lambda: sidebloom.Filter.build(few),
+        lambda: sidebloom.Guard.build(directory + "/g", few),
+        lambda: store.put(b"a", bytearray(1 << 29)),
+    ):
+        try:
+            act()
+        except (MemoryError, sidebloom.TooLargeError):
+            print("refused")
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert done.stdout == "refused\n" * 3, done.stderr

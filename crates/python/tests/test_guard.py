@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import sqlite3
+import threading
+import time
+import weakref
 from collections.abc import Callable
 from pathlib import Path
 
@@ -93,3 +97,63 @@ def test_what_is_no_guard_is_refused(tmp_path: Path) -> None:
     with pytest.raises(TypeError):
         Guard.build(tmp_path / "h", [1.5])  # type: ignore[list-item]
     assert not (tmp_path / "h").exists()
+
+
+def test_the_commit_of_a_database_may_close_the_guard(tmp_path: Path) -> None:
+    guard = Guard.build(tmp_path / "g", ["a"])
+
+    def commit() -> bool:
+        threading.Thread(target=guard.close).start()
+        time.sleep(0.2)
+        try:
+            return "a" in guard
+        except sidebloom.ClosedError:
+            return False
+
+    with guard.transaction(commit) as changes:
+        changes.insert("x")
+    guard.close()
+    with Guard(tmp_path / "g") as again:
+        assert "x" in again
+        with again.transaction(again.close) as changes:
+            changes.insert("y")
+    with Guard(tmp_path / "g") as again:
+        assert "y" in again
+
+
+def test_a_guard_in_a_cycle_is_collected(tmp_path: Path) -> None:
+    class Repository:
+        def __init__(self) -> None:
+            self.guard = Guard.build(tmp_path / "g", [])
+            self.changes = self.guard.transaction(self.commit)
+
+        def commit(self) -> None:
+            pass
+
+    reference = weakref.ref(Repository())
+    gc.collect()
+    assert reference() is None
+    Guard(tmp_path / "g").close()
+
+
+def test_an_exception_for_an_ended_transaction_may_run_code_that_uses_it(tmp_path: Path) -> None:
+    changes = Guard.build(tmp_path / "g", []).transaction(lambda: 0)
+    changes.commit()
+
+    class Cyclic:
+        def __init__(self) -> None:
+            self.me = self
+
+        def __del__(self) -> None:
+            with pytest.raises(sidebloom.ClosedError):
+                changes.insert("z")
+
+    before = gc.get_threshold()
+    gc.set_threshold(1)
+    try:
+        for _ in range(500):
+            Cyclic()
+            with pytest.raises(sidebloom.ClosedError):
+                changes.insert("a")
+    finally:
+        gc.set_threshold(*before)

@@ -164,3 +164,45 @@ def test_what_an_iterable_raises_comes_through() -> None:
 def test_a_filter_has_all_of_its_keys(keys: list[Any]) -> None:
     f = Filter.build(keys, fpp=0.001)
     assert f.contains_many(keys).all() and all(key in f for key in keys)
+
+
+def test_arrow_arrays_that_lie_are_value_errors() -> None:
+    class Exported:
+        """Exports a schema and an array that need not fit."""
+
+        def __init__(self, schema: Any, array: Any) -> None:
+            self.capsules = (schema.__arrow_c_array__()[0], array.__arrow_c_array__()[1])
+
+        def __arrow_c_array__(self, requested_schema: object | None = None) -> Any:
+            return self.capsules
+
+    offsets = pa.py_buffer(np.array([0, 3, 1], "i4").tobytes())
+    with pytest.raises(ValueError):
+        FILTER.contains_many(pa.Array.from_buffers(pa.string(), 2, [None, offsets, pa.py_buffer(b"abcd")]))
+    with pytest.raises(ValueError):
+        FILTER.contains_many(Exported(pa.array(["a"]), pa.array([1])))
+    once = Exported(pa.array(["ada"]), pa.array(["ada"]))
+    assert FILTER.contains_many(once).tolist() == [True]
+    with pytest.raises(ValueError, match="read before"):
+        FILTER.contains_many(once)
+
+
+def test_what_asks_an_object_raises_comes_through() -> None:
+    class Odd:
+        def __index__(self) -> int:
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        Odd() in FILTER
+    wrong: list[Any] = [int, np.array([b"a"])]
+    for key in wrong:
+        with pytest.raises(TypeError):
+            key in FILTER
+
+
+def test_arrays_of_objects_and_masks() -> None:
+    f = Filter.build(pl.Series(["a", "b"], dtype=pl.Object))
+    assert "a" in f and "b" in f and len(f) == 2
+    with pytest.raises(TypeError, match="mask"):
+        FILTER.contains_many(np.ma.array([5, 5], mask=[True, False]))
+    assert FILTER.contains_many(pa.array([])).tolist() == [] == FILTER.contains_many(pl.Series([])).tolist()

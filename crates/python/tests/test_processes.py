@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 import warnings
 from collections.abc import Callable
@@ -176,3 +177,57 @@ def test_the_command_line_can_be_interrupted(tmp_path: Path) -> None:
         time.sleep(1)
         process.send_signal(signal.SIGINT)
         assert process.wait(30) != 0
+
+
+def test_files_of_a_store_are_no_standard_output(tmp_path: Path) -> None:
+    """A daemon has closed standard input, output and errors; whoever prints must not write into the store."""
+    code = f"""
+import os, sidebloom
+for descriptor in (0, 1, 2):
+    os.close(descriptor)
+store = sidebloom.Store({str(tmp_path / "s")!r})
+guard = sidebloom.Guard.build({str(tmp_path / "g")!r}, ["x"])
+store[b"a"] = b"b"
+for descriptor in (0, 1, 2):
+    os.write(descriptor, b"a warning\\n" * 10)
+store[b"c"] = b"d"
+store.close()
+guard.close()
+"""
+    subprocess.run([sys.executable, "-c", code], check=True)
+    with Store(tmp_path / "s") as store:
+        assert dict(store.items()) == {b"a": b"b", b"c": b"d"} and store.verify() == 2
+    with Guard(tmp_path / "g") as guard:
+        assert "x" in guard
+    command = [sys.executable, "-m", "sidebloom", "--verbose", "--db", str(tmp_path / "s")]
+    for key in ["x", "y"]:
+        shell = " ".join([*command, "put", key, "1", "<&- >&- 2>&-"])
+        assert subprocess.run(shell, shell=True).returncode == 0
+    with Store(tmp_path / "s") as store:
+        assert store.verify() == 4
+
+
+def test_a_filter_that_was_changed_during_a_fork_is_no_trap(tmp_path: Path) -> None:
+    f = Filter.build([b"a"], kind="bloom", capacity=10**6)
+    stop = threading.Event()
+
+    def change() -> None:
+        while not stop.is_set():
+            f.update(range(100_000))
+
+    thread = threading.Thread(target=change)
+    thread.start()
+
+    def child() -> None:
+        signal.alarm(60)  # Instead of waiting for ever.
+        try:
+            assert b"a" in f and f.contains_many([b"a"]).all()
+        except sidebloom.ForkedError:
+            pass
+
+    try:
+        for _ in range(20):
+            assert in_fork(child) == 0
+    finally:
+        stop.set()
+        thread.join()

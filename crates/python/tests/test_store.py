@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import math
+import pickle
 import time
 import weakref
 from collections.abc import Callable
@@ -43,6 +44,8 @@ def test_walks_have_bounds_and_directions(store: Store[bytes]) -> None:
     assert store.keys(b"b") & {b"b", b"x"} == {b"b"} and {b"x"} | store.keys(b"c") == {b"x", b"c"}
     assert store.keys() - {b"a"} == set(ROWS) - {b"a"} and store.keys() ^ set(ROWS) == set()
     assert store.keys() >= {b"a"} and store.items() >= {(b"a", b"1")} and store.keys().isdisjoint([b"x"])
+    others: list[Any] = [None, 5, [b"a"], {b"a": b"1"}]
+    assert not any(store.keys() == other for other in others)
     every: Any = set(ROWS)
     assert store.keys() == every and store.keys() != every - {b"a"}
     with pytest.raises(sidebloom.InvalidArgumentError, match="prefix"):
@@ -260,8 +263,19 @@ def test_a_store_of_text(tmp_path: Path) -> None:
     with Store(tmp_path / "s") as store2:
         store2[b"\xff"] = b"\xfe"
     with Store(tmp_path / "s", text=True) as store:
+        # What cannot be shown stays.
+        for refused in [lambda: list(store), store.popitem]:
+            with pytest.raises(sidebloom.InvalidArgumentError, match="no text"):
+                refused()
+    with Store(tmp_path / "s") as store2:
+        assert store2.pop(b"\xff") == b"\xfe"
+        store2[b"k"] = b"\xfe"
+    with Store(tmp_path / "s", text=True) as store:
         with pytest.raises(sidebloom.InvalidArgumentError, match="no text"):
-            list(store)
+            store.pop("k")
+        assert "k" in store
+        del store["k"]
+        assert "k" not in store
 
 
 def test_keyspaces(store: Store[bytes]) -> None:
@@ -369,6 +383,11 @@ def test_errors_name_the_path(tmp_path: Path) -> None:
         assert dict(copy.items()) == {b"a": b"b"} and copy.verify() == 1
         with pytest.raises(sidebloom.ReadOnlyError):
             copy[b"a"] = b"c"
+    with pytest.raises(sidebloom.IoError) as missing:
+        sidebloom.Filter.open(tmp_path / "missing")
+    for error in [missing.value, pickle.loads(pickle.dumps(missing.value))]:
+        assert error.errno == 2 and error.filename == error.path == tmp_path / "missing"
+        assert "cannot open" in str(error) and error.strerror
     with pytest.raises(sidebloom.InvalidArgumentError):
         Store(tmp_path / "x", memtable_bytes=1)
     with pytest.raises(sidebloom.InvalidArgumentError):
@@ -421,3 +440,28 @@ def test_stats_count(store: Store[bytes]) -> None:
     stats = store.stats()
     assert stats["filter_negatives"] >= before and stats["levels"] and stats["key_hash"] == "xxh3-64"
     assert stats["levels"][0]["keys"] + sum(level["keys"] for level in stats["levels"][1:]) == 1000
+
+
+def test_damage_is_found_with_path_and_offset(tmp_path: Path) -> None:
+    with Store(tmp_path / "s", compression="none") as store:
+        store.update({b"%05d" % n: b"value %d" % n for n in range(20_000)})
+        store.flush()
+        assert store.verify() == 20_000
+    segment = max(tmp_path.glob("s/*.segment"), key=lambda path: path.stat().st_size)
+    data = bytearray(segment.read_bytes())
+    data[len(data) // 2] ^= 1
+    segment.write_bytes(data)
+    with Store(tmp_path / "s") as store:
+        acts: list[Callable[[], Any]] = [store.verify, lambda: list(store)]
+        for act in acts:
+            with pytest.raises(sidebloom.CorruptionError) as raised:
+                act()
+            assert raised.value.path == segment and 0 < (raised.value.offset or 0) <= len(data) // 2
+        right = 0
+        for n in range(20_000):
+            try:
+                assert store.get(b"%05d" % n) == b"value %d" % n
+                right += 1
+            except sidebloom.CorruptionError:
+                pass
+        assert 19_000 < right < 20_000

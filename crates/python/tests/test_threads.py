@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -146,3 +147,49 @@ def test_long_work_does_not_hold_the_gil(tmp_path: Path) -> None:
     thread.join()
     assert during > 10
 
+
+def test_filters_are_combined_beside_writers() -> None:
+    f, g = (Filter.build([b"a"], kind="bloom", capacity=1000) for _ in range(2))
+
+    def work(number: int) -> None:
+        for _ in range(2000):
+            if number % 2:
+                assert b"a" in (f | f if number % 4 == 1 else f & g)
+            else:
+                f.add(b"a")
+                g.add(b"a")
+
+    together(work)
+
+
+def test_closing_does_not_stop_other_threads(tmp_path: Path) -> None:
+    store = Store(tmp_path / "s")
+    store.update({b"%d" % n: b"v" * 100 for n in range(200_000)})
+    batch, ended = store.batch(), threading.Event()
+    slowest = [0.0]
+
+    def count() -> None:
+        before = time.monotonic()
+        while not ended.is_set():
+            len(batch)
+            now = time.monotonic()
+            slowest[0], before = max(slowest[0], now - before), now
+            time.sleep(0)
+
+    def put() -> None:
+        try:
+            for n in range(10**9):
+                batch.put(b"%d" % (n % 10), b"")
+        except sidebloom.ClosedError:
+            pass
+
+    threads = [threading.Thread(target=work) for work in (count, put)]
+    for thread in threads:
+        thread.start()
+    store.compact()
+    store.close()
+    ended.set()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive()
+    assert slowest[0] < 10

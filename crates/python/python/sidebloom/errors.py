@@ -44,6 +44,17 @@ class Error(Exception):
 class IoError(Error, OSError):
     """The operating system refused something; `errno` says why."""
 
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+    def __reduce__(self) -> tuple[object, ...]:
+        state = {**self.__dict__, "errno": self.errno, "strerror": self.strerror, "filename": self.filename}
+        return type(self), self.args, state
+
+    def __setstate__(self, state: dict[str, object] | None) -> None:
+        for name, value in (state or {}).items():
+            setattr(self, name, value)
+
 
 class CorruptionError(Error):
     """A file is damaged. The value was not returned."""

@@ -1,7 +1,7 @@
 //! Builds a filter from keys.
 
 use crate::error::{exception, invalid, or_raise};
-use crate::keys::{Sink, for_each_chunk};
+use crate::keys::{Sink, for_each_chunk, make_room};
 use pyo3::prelude::*;
 use pyo3::types::PyString;
 use sidebloom::filter::{
@@ -153,6 +153,7 @@ impl<'a, 'py> Source<'a, 'py> {
     fn hashes(&self, hasher: KeyHasher) -> PyResult<Vec<u64>> {
         let mut hashes = Vec::new();
         self.for_each_chunk(&mut |keys: &[&[u8]]| {
+            make_room(&mut hashes, keys.len())?;
             hashes.extend(keys.iter().map(|key| hasher.hash(key)));
             Ok(())
         })?;

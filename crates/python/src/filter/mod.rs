@@ -4,11 +4,13 @@ mod build;
 mod state;
 
 use crate::error::{invalid, or_raise, wrong_type};
+use crate::fork::Opener;
 use crate::keys::{AnyKey, IntegerKey, Sink, for_each_chunk};
 use crate::verdicts;
 use pyo3::exceptions::PyTypeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyType};
+use sidebloom::Error;
 use sidebloom::filter::{AnyFilter, Bloom, Verdict};
 use state::State;
 use std::path::{Path, PathBuf};
@@ -21,23 +23,47 @@ use std::sync::{PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 /// `Filter.open` for one in a file. Filters can be used by many threads at once; queries of many keys run
 /// without the GIL.
 #[pyclass(module = "sidebloom", frozen, weakref)]
-pub struct Filter(RwLock<State>);
+pub struct Filter {
+    state: RwLock<State>,
+    opener: Opener,
+}
 
 impl Filter {
     fn new(state: State) -> Self {
-        Filter(RwLock::new(state))
+        Filter { state: RwLock::new(state), opener: Opener::this_process() }
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, State> {
-        self.0.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Asks something that is answered soon. Waits without the GIL for whoever changes the filter.
-    fn query<T: Send>(&self, py: Python<'_>, ask: impl Fn(&State) -> T + Sync) -> T {
-        match self.0.try_read() {
-            Ok(state) => ask(&state),
-            Err(_) => py.detach(|| ask(&self.read())),
+    /// Call it without the GIL: others may change the filter for as long as a chunk of keys takes.
+    ///
+    /// # Errors
+    /// [`Error::Forked`] in a forked process whose parent was changing the filter, so that nobody unlocks it.
+    fn read(&self) -> sidebloom::Result<RwLockReadGuard<'_, State>> {
+        match self.state.try_read() {
+            Ok(state) => Ok(state),
+            Err(_) if !self.opener.is_current() => Err(Error::Forked),
+            Err(_) => Ok(self.state.read().unwrap_or_else(PoisonError::into_inner)),
         }
+    }
+
+    /// As [`read`](Self::read).
+    fn write(&self) -> sidebloom::Result<RwLockWriteGuard<'_, State>> {
+        match self.state.try_write() {
+            Ok(state) => Ok(state),
+            Err(_) if !self.opener.is_current() => Err(Error::Forked),
+            Err(_) => Ok(self.state.write().unwrap_or_else(PoisonError::into_inner)),
+        }
+    }
+
+    /// Asks something that is answered soon: with the GIL, unless it has to wait.
+    fn query<T: Send>(
+        &self,
+        py: Python<'_>,
+        ask: impl Fn(&State) -> sidebloom::Result<T> + Sync,
+    ) -> PyResult<T> {
+        or_raise(match self.state.try_read() {
+            Ok(state) => ask(&state),
+            Err(_) => py.detach(|| ask(&*self.read()?)),
+        })
     }
 
     /// Changes the filter, without the GIL.
@@ -46,11 +72,7 @@ impl Filter {
         py: Python<'_>,
         change: impl FnOnce(&mut AnyFilter) -> sidebloom::Result<T> + Send,
     ) -> PyResult<T> {
-        or_raise(py.detach(|| change(self.write().held()?)))
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, State> {
-        self.0.write().unwrap_or_else(PoisonError::into_inner)
+        or_raise(py.detach(|| change(self.write()?.held()?)))
     }
 }
 
@@ -103,7 +125,7 @@ impl Filter {
     fn to_bytes<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let mut wire = Vec::new();
         let sent =
-            py.detach(|| self.read().with_held(|filter| Ok(sidebloom::send_filter(filter, &mut wire)?)));
+            py.detach(|| self.read()?.with_held(|filter| Ok(sidebloom::send_filter(filter, &mut wire)?)));
         or_raise(sent)?;
         Ok(PyBytes::new(py, &wire))
     }
@@ -111,7 +133,7 @@ impl Filter {
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
         let (py, owned) = (key.py(), AnyKey::of(key)?);
         let key = owned.as_bytes(py)?;
-        or_raise(self.query(py, |state| state.contains(key))).map(|verdict| verdict == Verdict::Maybe)
+        self.query(py, |state| state.contains(key)).map(|verdict| verdict == Verdict::Maybe)
     }
 
     /// `key in filter` for each key of an iterable or an array, as a numpy array of bool. Arrays are those of
@@ -136,7 +158,7 @@ impl Filter {
     /// If the filter is full, raises FilterFullError; the keys before that one are in it.
     fn update(&self, keys: &Bound<'_, PyAny>) -> PyResult<()> {
         self.change(keys.py(), |_| Ok(()))?;
-        for_each_chunk(keys, &mut |keys: &[&[u8]]| Ok(self.write().held()?.insert_many(keys)?))
+        for_each_chunk(keys, &mut |keys: &[&[u8]]| Ok(self.write()?.held()?.insert_many(keys)?))
     }
 
     /// Removes a key once, from a filter of kind "counting". Returns False if it was certainly not there.
@@ -168,20 +190,21 @@ impl Filter {
     /// Writes the filter to a file, durably. An existing file is replaced. Returns the size in bytes.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<u64> {
         or_raise(py.detach(|| {
-            let saved = self.read().save(&path)?;
-            self.write().note(&saved);
+            let saved = self.read()?.save(&path)?;
+            self.write()?.note(&saved);
             Ok(saved.bytes)
         }))
     }
 
     /// Compares a mapped filter with all its checksums, so that later queries need not.
     fn verify(&self, py: Python<'_>) -> PyResult<()> {
-        or_raise(py.detach(|| self.read().verify()))
+        or_raise(py.detach(|| self.read()?.verify()))
     }
 
-    /// Pickles the path of the file: only a filter that was saved, or opened, and did not change since.
+    /// Pickles the path of the file: only a filter that was saved, or opened, and did not change since. Whoever
+    /// unpickles it gets the filter that the file then has.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (PathBuf,))> {
-        let path = self.path(py).ok_or_else(|| {
+        let path = self.path(py)?.ok_or_else(|| {
             PyTypeError::new_err(
                 "a filter is pickled by the path of its file: save it first, or use to_bytes",
             )
@@ -190,8 +213,9 @@ impl Filter {
     }
 
     /// The number of keys, as far as the kind can tell.
-    fn __len__(&self, py: Python<'_>) -> usize {
-        usize::try_from(self.query(py, State::keys)).unwrap_or(usize::MAX)
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let keys = self.query(py, |state| Ok(state.keys()))?;
+        Ok(usize::try_from(keys).unwrap_or(usize::MAX))
     }
 
     /// A filter without keys is True, too.
@@ -201,43 +225,44 @@ impl Filter {
 
     /// "parity", "blocked-bloom", "bloom", "counting", "scalable" or "small".
     #[getter]
-    fn kind(&self, py: Python<'_>) -> &'static str {
-        self.query(py, State::name)
+    fn kind(&self, py: Python<'_>) -> PyResult<&'static str> {
+        self.query(py, |state| Ok(state.name()))
     }
 
     /// The share of absent keys that are wrongly True now. For a mapped filter, when it was saved.
     #[getter]
-    fn fpp(&self, py: Python<'_>) -> f64 {
-        self.query(py, State::fpr)
+    fn fpp(&self, py: Python<'_>) -> PyResult<f64> {
+        self.query(py, |state| Ok(state.fpr()))
     }
 
     /// Its size in bytes, in memory or in the file.
     #[getter]
-    fn nbytes(&self, py: Python<'_>) -> u64 {
-        self.query(py, State::bytes)
+    fn nbytes(&self, py: Python<'_>) -> PyResult<u64> {
+        self.query(py, |state| Ok(state.bytes()))
     }
 
     /// How many keys it can hold; None if that has no limit, or for a mapped filter, which takes none.
     #[getter]
-    fn capacity(&self, py: Python<'_>) -> Option<u64> {
-        self.query(py, State::capacity)
+    fn capacity(&self, py: Python<'_>) -> PyResult<Option<u64>> {
+        self.query(py, |state| Ok(state.capacity()))
     }
 
-    /// The file with exactly this filter; None if there is none.
+    /// The file that this filter was saved to or opened from, unless it has changed since; None without one.
     #[getter]
-    fn path(&self, py: Python<'_>) -> Option<PathBuf> {
-        self.query(py, |state| state.path().map(Path::to_path_buf))
+    fn path(&self, py: Python<'_>) -> PyResult<Option<PathBuf>> {
+        self.query(py, |state| Ok(state.path().map(Path::to_path_buf)))
     }
 
     /// Whether it stays in its file.
     #[getter]
-    fn mapped(&self, py: Python<'_>) -> bool {
-        self.query(py, State::is_mapped)
+    fn mapped(&self, py: Python<'_>) -> PyResult<bool> {
+        self.query(py, |state| Ok(state.is_mapped()))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let (kind, keys, fpp) = self.query(py, |state| (state.name(), state.keys(), state.fpr()));
-        format!("<sidebloom.Filter {kind} of {keys} keys, fpp {fpp:.2e}>")
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let of = |state: &State| Ok((state.name(), state.keys(), state.fpr()));
+        let (kind, keys, fpp) = self.query(py, of)?;
+        Ok(format!("<sidebloom.Filter {kind} of {keys} keys, fpp {fpp:.2e}>"))
     }
 }
 
@@ -250,12 +275,12 @@ impl Filter {
     ) -> PyResult<Self> {
         let Ok(other) = other.cast::<Filter>() else { return Err(wrong_type("a Filter", other)) };
         let other = other.get();
-        // One after the other: a lock taken twice could wait for a writer in between.
         let combined = py.detach(|| -> sidebloom::Result<Option<Bloom>> {
-            let (Some(one), Some(two)) = (self.read().bloom()?, other.read().bloom()?) else {
-                return Ok(None);
-            };
-            Ok(Some(combine(&one, &two)?))
+            // One lock at a time: a writer that waits between two would wait for the first, and the second
+            // for the writer.
+            let one = self.read()?.bloom()?;
+            let two = other.read()?.bloom()?;
+            Ok(one.zip(two).map(|(one, two)| combine(&one, &two)).transpose()?)
         });
         match or_raise(combined)? {
             Some(bloom) => Ok(Filter::new(State::of(AnyFilter::Bloom(bloom)))),
@@ -272,7 +297,7 @@ struct Query<'a> {
 
 impl Query<'_> {
     fn ask<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> sidebloom::Result<()> {
-        verdicts::extend(&mut self.answers, &self.filter.read().contains_many(keys)?);
+        verdicts::extend(&mut self.answers, &self.filter.read()?.contains_many(keys)?);
         Ok(())
     }
 }

@@ -65,11 +65,11 @@ impl State {
         }
     }
 
-    /// Lends the filter; reads the file of a mapped one.
+    /// Lends the filter; copies a mapped one.
     pub fn with_held<T>(&self, work: impl FnOnce(&AnyFilter) -> Result<T>) -> Result<T> {
         match self {
             State::Held { filter, .. } => work(filter),
-            State::Mapped(filter) => work(&sidebloom::read_filter(filter.path())?),
+            State::Mapped(filter) => work(&filter.to_memory()?),
         }
     }
 

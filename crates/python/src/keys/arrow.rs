@@ -17,6 +17,7 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyTuple};
 use std::ffi::CStr;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 
 /// The arrays of an object, if it exports any.
@@ -78,8 +79,25 @@ fn from_array(exported: &Bound<'_, PyAny>) -> PyResult<ArrayRef> {
     // SAFETY: a capsule of this name points to such a structure, which lives as long as the capsule.
     let kind = DataType::try_from(unsafe { schema.as_ref() }).map_err(raised)?;
     // SAFETY: as above. The array moves out of its capsule, as the interface demands of a consumer.
-    let array = unsafe { from_ffi_and_data_type(FFI_ArrowArray::from_raw(array.as_ptr()), kind) };
-    array.map(make_array).map_err(raised)
+    let array = unsafe { FFI_ArrowArray::from_raw(array.as_ptr()) };
+    if array.is_released() {
+        return Err(PyValueError::new_err("keys: this Arrow array has been read before"));
+    }
+    checked(array, kind)
+}
+
+/// Takes an array over, and looks through it: others have made it.
+fn checked(array: FFI_ArrowArray, kind: DataType) -> PyResult<ArrayRef> {
+    let import = || -> Result<ArrayRef, ArrowError> {
+        // SAFETY: the producer promises an array of this kind. What can be seen to be wrong is seen below.
+        let data = unsafe { from_ffi_and_data_type(array, kind) }?;
+        data.validate_full()?;
+        Ok(make_array(data))
+    };
+    // Arrays of another kind than their schema says panic.
+    let imported = catch_unwind(AssertUnwindSafe(import));
+    let no_array = |_| PyValueError::new_err("keys: an Arrow array that contradicts its schema");
+    imported.map_err(no_array)?.map_err(raised)
 }
 
 fn from_stream(capsule: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
@@ -103,9 +121,7 @@ fn from_stream(capsule: &Bound<'_, PyAny>) -> PyResult<Vec<ArrayRef>> {
         // SAFETY: as above.
         match unsafe { get_next(&mut stream, &mut array) } {
             0 if array.is_released() => return Ok(arrays),
-            // SAFETY: the stream has filled it with an array of the kind in its schema.
-            0 => arrays
-                .push(make_array(unsafe { from_ffi_and_data_type(array, kind.clone()) }.map_err(raised)?)),
+            0 => arrays.push(checked(array, kind.clone())?),
             code => return Err(failed(code)),
         }
     }

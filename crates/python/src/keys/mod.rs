@@ -13,7 +13,7 @@ mod sink;
 pub use integer::IntegerKey;
 pub use one::{AnyKey, row_bytes};
 use sink::CHUNK;
-pub use sink::Sink;
+pub use sink::{Sink, make_room};
 
 use crate::error::wrong_type;
 use pyo3::prelude::*;
@@ -29,6 +29,19 @@ pub fn for_each_chunk(keys: &Bound<'_, PyAny>, sink: &mut dyn Sink) -> PyResult<
         || keys.is_instance_of::<PyByteArray>()
     {
         return Err(wrong_type("keys: an iterable of keys or an array (for one key, a list of it)", keys));
+    }
+    if keys.hasattr("_mask")? {
+        return Err(wrong_type("keys: an array without a mask (numpy.ma.compressed)", keys));
+    }
+    // Empty arrays may have no type.
+    if keys.len().is_ok_and(|len| len == 0) {
+        return Ok(());
+    }
+    // Polars passes Python objects on as their addresses.
+    let are_objects =
+        keys.getattr_opt("dtype")?.is_some_and(|dtype| dtype.str().is_ok_and(|name| name == "Object"));
+    if are_objects {
+        return of_iterable(keys, sink);
     }
     if let Some(arrays) = arrow::arrays(keys)? {
         return arrow::for_each_chunk(keys.py(), &arrays, sink);

@@ -1,11 +1,12 @@
 //! One key.
 
 use super::integer::IntegerKey;
-use crate::error::wrong_type;
+use crate::error::{exception, wrong_type};
 use pyo3::buffer::PyUntypedBuffer;
 use pyo3::exceptions::PyOverflowError;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyInt, PyString};
+use sidebloom::{Error, MAX_VALUE_BYTES};
 use std::borrow::Cow;
 
 /// A key of a filter or a guard.
@@ -51,16 +52,26 @@ impl AnyKey {
 }
 
 fn integer(key: &Bound<'_, PyAny>) -> PyResult<IntegerKey> {
-    let signed = key.extract::<i64>().map(i64::to_le_bytes);
-    signed
-        .or_else(|_| key.extract::<u64>().map(u64::to_le_bytes))
-        .map_err(|_| PyOverflowError::new_err("a number as a key has 64 bits: from -2**63 to 2**64 - 1"))
+    let is_overflow = |error: &PyErr| error.is_instance_of::<PyOverflowError>(key.py());
+    match key.extract::<i64>() {
+        Ok(number) => Ok(number.to_le_bytes()),
+        Err(error) if is_overflow(&error) => key
+            .extract::<u64>()
+            .map(u64::to_le_bytes)
+            .map_err(|_| PyOverflowError::new_err("a number as a key has 64 bits: from -2**63 to 2**64 - 1")),
+        Err(error) => Err(error),
+    }
 }
 
 /// The bytes of a contiguous buffer of bytes, such as a `bytearray`; `None` for other objects.
 fn copied(object: &Bound<'_, PyAny>) -> Option<PyResult<Vec<u8>>> {
     let buffer = PyUntypedBuffer::get(object).ok()?;
     let bytes = buffer.into_typed::<u8>().ok().filter(|bytes| bytes.dimensions() == 1)?;
+    let len = bytes.len_bytes();
+    if len > MAX_VALUE_BYTES {
+        // Refused before it is copied.
+        return Some(Err(exception(Error::ValueTooLarge { len, max: MAX_VALUE_BYTES })));
+    }
     Some(bytes.to_vec(object.py()))
 }
 

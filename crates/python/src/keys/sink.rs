@@ -1,6 +1,7 @@
 //! Who takes keys.
 
 use super::integer::IntegerKey;
+use sidebloom::Error;
 
 /// Keys that are handed over at once.
 pub const CHUNK: usize = 4096;
@@ -19,4 +20,14 @@ impl<F: FnMut(&[&[u8]]) -> sidebloom::Result<()> + Send> Sink for F {
     fn take(&mut self, keys: &[&[u8]]) -> sidebloom::Result<()> {
         self(keys)
     }
+}
+
+/// Makes room for more elements.
+///
+/// # Errors
+/// [`Error::OutOfMemory`], where a vector would end the process.
+pub fn make_room<T>(elements: &mut Vec<T>, more: usize) -> sidebloom::Result<()> {
+    elements.try_reserve(more).map_err(|_| Error::OutOfMemory {
+        bytes: ((elements.len() as u64).saturating_add(more as u64)).saturating_mul(size_of::<T>() as u64),
+    })
 }

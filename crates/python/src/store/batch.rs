@@ -52,15 +52,14 @@ impl Batch {
                 other.index
             }
         };
+        // The store's lock first: whoever holds the rows waits for nobody.
         let added = py.detach(|| {
-            let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
-            let rows = rows.as_mut()?;
-            Some(self.handle.with_open_keyspace(index, |keyspace| {
-                add(&mut rows.keyspace(keyspace));
-                Ok(())
-            }))
+            self.handle.with_open_keyspace(index, |keyspace| {
+                let mut rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+                Ok(rows.as_mut().map(|rows| add(&mut rows.keyspace(keyspace))))
+            })
         });
-        or_raise(added.ok_or_else(|| closed("batch"))?)
+        or_raise(added)?.ok_or_else(|| closed("batch"))
     }
 }
 
@@ -137,12 +136,16 @@ impl Batch {
 
     /// Drops it. It cannot be used afterwards.
     fn drop(&self) {
-        self.take();
+        if self.handle.is_own() {
+            self.take();
+        }
     }
 
     /// The number of writes.
-    fn __len__(&self) -> usize {
-        self.rows.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map_or(0, RowBatch::len)
+    fn __len__(&self) -> PyResult<usize> {
+        self.handle.check_process()?;
+        let rows = self.rows.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(rows.as_ref().map_or(0, RowBatch::len))
     }
 
     /// True, also without writes.
@@ -156,7 +159,8 @@ impl Batch {
 
     #[pyo3(signature = (kind, *_rest))]
     fn __exit__(&self, py: Python<'_>, kind: &Bound<'_, PyAny>, _rest: &Bound<'_, PyTuple>) -> PyResult<()> {
-        let is_open = self.rows.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        let is_open =
+            !self.handle.is_own() || self.rows.lock().unwrap_or_else(PoisonError::into_inner).is_some();
         if kind.is_none() && is_open {
             return self.commit(py);
         }

@@ -14,8 +14,9 @@ pub fn duration(seconds: &Bound<'_, PyAny>) -> PyResult<Duration> {
         Ok(total) => total.extract()?,
         Err(_) => seconds.extract()?,
     };
-    Duration::try_from_secs_f64(number)
-        .map_err(|_| invalid(format!("{number:?} seconds: not negative expected")))
+    Duration::try_from_secs_f64(number).map_err(|_| {
+        invalid(format!("{number:?} seconds: a number from 0 on expected, of at most some 10**19"))
+    })
 }
 
 /// `expire_after` (seconds, or a `timedelta`) or `expire_at` (seconds since 1970, or a `datetime` with a time
@@ -39,7 +40,7 @@ pub fn expiry(after: Option<&Bound<'_, PyAny>>, at: Option<&Bound<'_, PyAny>>) -
                 .ok()
                 .and_then(|since| SystemTime::UNIX_EPOCH.checked_add(since));
             time.map(|time| Some(Expiry::at(time)))
-                .ok_or_else(|| invalid(format!("expire_at is {seconds:?}: a time after 1970 expected")))
+                .ok_or_else(|| invalid(format!("expire_at is {seconds:?}: a time from 1970 on expected")))
         }
         (Some(_), Some(_)) => Err(invalid("expire_after and expire_at exclude each other")),
     }

@@ -93,12 +93,14 @@ impl Handle {
         find: impl FnOnce(&Db) -> sidebloom::Result<Keyspace> + Send,
     ) -> PyResult<KeyspaceIndex> {
         let keyspace = self.with(py, |open| find(&open.db))?;
-        py.detach(|| {
+        // No exception is made under the lock: that could run code that needs it.
+        let index = py.detach(|| {
             let mut open = self.open.write().unwrap_or_else(PoisonError::into_inner);
-            let keyspaces = open.as_mut().map(|open| &mut open.keyspaces).ok_or_else(|| closed("store"))?;
+            let keyspaces = open.as_mut().map(|open| &mut open.keyspaces)?;
             keyspaces.push(keyspace);
-            Ok(KeyspaceIndex(keyspaces.len() - 1))
-        })
+            Some(KeyspaceIndex(keyspaces.len() - 1))
+        });
+        index.ok_or_else(|| closed("store"))
     }
 
     /// Waits for what runs, and closes the store. Does nothing if it is closed.
@@ -117,8 +119,16 @@ impl Handle {
         or_raise(closed)
     }
 
-    pub fn is_closed(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.read().is_none())
+    /// # Errors
+    /// `ForkedError`.
+    pub fn is_closed(&self, py: Python<'_>) -> PyResult<bool> {
+        self.check_process()?;
+        Ok(py.detach(|| self.read().is_none()))
+    }
+
+    /// Whether this process has opened it. In a forked one, nobody unlocks what others had locked.
+    pub fn is_own(&self) -> bool {
+        self.opener.is_current()
     }
 
     fn read(&self) -> RwLockReadGuard<'_, Option<Open>> {

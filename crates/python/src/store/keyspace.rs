@@ -53,16 +53,22 @@ impl Keyspace {
         value.map(|value| object(key.py(), &value, self.is_text())).transpose()
     }
 
-    /// Deletes a key, and returns the value that it had.
-    pub fn take(&self, key: &Bound<'_, PyAny>) -> PyResult<Option<Vec<u8>>> {
-        let bytes = row_bytes(key, self.is_text())?;
-        self.with(key.py(), |keyspace| {
-            let mut taken = None;
-            keyspace.update(&bytes, |value| {
-                taken = value.map(<[u8]>::to_vec);
-                None::<&[u8]>
-            })?;
-            Ok(taken)
+    /// Deletes a key, and returns the value that it had. `check` may refuse a value, which then stays.
+    pub fn take(
+        &self,
+        py: Python<'_>,
+        key: &[u8],
+        check: impl Fn(&[u8]) -> sidebloom::Result<()> + Sync,
+    ) -> PyResult<Option<Value>> {
+        self.with(py, |keyspace| {
+            loop {
+                let Some(value) = keyspace.get(key)? else { return Ok(None) };
+                check(&value)?;
+                // Otherwise somebody has changed it meanwhile.
+                if keyspace.compare_and_set(key, Some(&value), None)?.is_set() {
+                    return Ok(Some(value));
+                }
+            }
         })
     }
 

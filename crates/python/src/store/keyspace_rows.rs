@@ -48,7 +48,8 @@ impl Keyspace {
     }
 
     fn __delitem__(&self, key: &Bound<'_, PyAny>) -> PyResult<()> {
-        match self.take(key)? {
+        let bytes = row_bytes(key, self.is_text())?;
+        match self.take(key.py(), &bytes, |_| Ok(()))? {
             Some(_) => Ok(()),
             None => Err(PyKeyError::new_err((key.clone().unbind(),))),
         }

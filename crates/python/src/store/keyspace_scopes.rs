@@ -20,7 +20,7 @@ impl Keyspace {
     /// sync: whether the batch is on the disk before `commit` returns; by default as the store does it.
     #[pyo3(signature = (*, sync = None))]
     fn batch(&self, py: Python<'_>, sync: Option<bool>) -> PyResult<Batch> {
-        if self.handle.is_closed(py) {
+        if self.handle.is_closed(py)? {
             return Err(closed("store"));
         }
         Ok(Batch::new(&self.handle, self.index, sync))

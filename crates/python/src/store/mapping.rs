@@ -3,7 +3,7 @@
 use super::gather::for_each_chunk_of_pairs;
 use super::keyspace::Keyspace;
 use super::rows::{Part, Rows};
-use super::text::object;
+use super::text::{check, object};
 use crate::keys::row_bytes;
 use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
@@ -40,7 +40,8 @@ impl Keyspace {
         if default.len() > 1 {
             return Err(pyo3::exceptions::PyTypeError::new_err("pop takes a key and at most one default"));
         }
-        match self.take(key)? {
+        let bytes = row_bytes(key, self.is_text())?;
+        match self.take(key.py(), &bytes, |value| check(value, self.is_text()))? {
             Some(value) => object(key.py(), &value, self.is_text()),
             None => default.get_item(0).map_err(|_| PyKeyError::new_err((key.clone().unbind(),))),
         }
@@ -48,22 +49,15 @@ impl Keyspace {
 
     /// Deletes the last row, and returns its key and value.
     fn popitem<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Bound<'py, PyAny>)> {
-        let last = self.with(py, |keyspace| {
-            while let Some((key, _)) = keyspace.iter().last()? {
-                let mut taken = None;
-                keyspace.update(&key, |value| {
-                    taken = value.map(<[u8]>::to_vec);
-                    None::<&[u8]>
-                })?;
-                // Otherwise another was faster.
-                if let Some(value) = taken {
-                    return Ok(Some((key, value)));
-                }
+        loop {
+            let last = self.with(py, |keyspace| keyspace.iter().last())?;
+            let (key, _) = last.ok_or_else(|| PyKeyError::new_err("there are no rows"))?;
+            let key_object = object(py, &key, self.is_text())?;
+            // Otherwise another was faster.
+            if let Some(value) = self.take(py, &key, |value| check(value, self.is_text()))? {
+                return Ok((key_object, object(py, &value, self.is_text())?));
             }
-            Ok(None)
-        })?;
-        let (key, value) = last.ok_or_else(|| PyKeyError::new_err("there are no rows"))?;
-        Ok((object(py, &key, self.is_text())?, object(py, &value, self.is_text())?))
+        }
     }
 
     /// The value of a key. If it is missing, it is set to `default` first, which is then its value.

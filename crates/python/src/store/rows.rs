@@ -93,6 +93,9 @@ impl Rows {
 
     /// Ends the walk, and frees what it keeps of the store.
     fn close(&self, py: Python<'_>) {
+        if !self.handle.is_own() {
+            return;
+        }
         py.detach(|| {
             let mut walk = self.walk.lock().unwrap_or_else(PoisonError::into_inner);
             (walk.source, walk.fetched) = (None, Vec::new().into_iter());

@@ -169,6 +169,9 @@ impl Snapshot {
 
     /// Frees what it keeps of the store.
     fn close(&self, py: Python<'_>) {
+        if !self.0.handle.is_own() {
+            return;
+        }
         py.detach(|| drop(self.0.snapshot.write().unwrap_or_else(PoisonError::into_inner).take()));
     }
 

@@ -92,6 +92,7 @@ impl Store {
             options = options.mode(mode);
         }
         let db = or_raise(py.detach(|| {
+            sidebloom::fs::fill_standard_descriptors()?;
             sidebloom::fs::catch_sigbus()?;
             options.open(&path)
         }))?;
@@ -177,9 +178,16 @@ impl Store {
         slf.as_super().handle.with(py, |open| open.db.checkpoint(&path))
     }
 
-    /// Compares all files with their checksums. Returns how many rows they have.
+    /// Compares all files with their checksums, and raises an exception for the first that is damaged. Returns
+    /// how many entries they have, deletions and older values included.
     fn verify(slf: PyRef<'_, Self>, py: Python<'_>) -> PyResult<u64> {
-        slf.as_super().handle.with(py, |open| open.db.verify().map(|report| report.entries))
+        slf.as_super().handle.with(py, |open| {
+            let report = open.db.verify()?;
+            match report.problems.into_iter().next() {
+                Some(problem) => Err(problem),
+                None => Ok(report.entries + report.log_entries),
+            }
+        })
     }
 
     /// Counters since the store was opened, and what its levels have.
@@ -190,7 +198,7 @@ impl Store {
 
     /// Whether it was closed.
     #[getter]
-    fn closed(slf: PyRef<'_, Self>, py: Python<'_>) -> bool {
+    fn closed(slf: PyRef<'_, Self>, py: Python<'_>) -> PyResult<bool> {
         slf.as_super().handle.is_closed(py)
     }
 

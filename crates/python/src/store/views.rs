@@ -175,6 +175,10 @@ macro_rules! set_view {
                 other: &Bound<'py, PyAny>,
                 op: CompareOp,
             ) -> PyResult<Bound<'py, PyAny>> {
+                let py = other.py();
+                if !other.is_instance(&py.import("collections.abc")?.getattr("Set")?)? {
+                    return Ok(py.NotImplemented().into_bound(py));
+                }
                 self.set(other.py())?.rich_compare(set_of(other)?, op)
             }
 

@@ -35,7 +35,7 @@ impl Work {
     }
 
     pub fn is_open(&self, py: Python<'_>) -> bool {
-        py.detach(|| self.lock_and(|_| ()).is_some())
+        self.handle.is_own() && py.detach(|| self.lock_and(|_| ()).is_some())
     }
 
     /// The writes so far, by a number.
@@ -86,6 +86,9 @@ impl Work {
 
     /// Ends the transaction without a commit.
     pub fn roll_back(&self, py: Python<'_>) {
+        if !self.handle.is_own() {
+            return;
+        }
         py.detach(|| drop(self.take()));
     }
 
