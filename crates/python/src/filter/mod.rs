@@ -201,8 +201,8 @@ impl Filter {
         or_raise(py.detach(|| self.read()?.verify()))
     }
 
-    /// Pickles the path of the file: only a filter that was saved, or opened, and did not change since. Whoever
-    /// unpickles it gets the filter that the file then has.
+    /// Pickles the path of the file: only a filter that was saved, or opened, and did not change since.
+    /// Whoever unpickles it gets the filter that the file then has.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, (PathBuf,))> {
         let path = self.path(py)?.ok_or_else(|| {
             PyTypeError::new_err(

@@ -178,8 +178,8 @@ impl Store {
         slf.as_super().handle.with(py, |open| open.db.checkpoint(&path))
     }
 
-    /// Compares all files with their checksums, and raises an exception for the first that is damaged. Returns
-    /// how many entries they have, deletions and older values included.
+    /// Compares all files with their checksums, and raises an exception for the first that is damaged.
+    /// Returns how many entries they have, deletions and older values included.
     fn verify(slf: PyRef<'_, Self>, py: Python<'_>) -> PyResult<u64> {
         slf.as_super().handle.with(py, |open| {
             let report = open.db.verify()?;
