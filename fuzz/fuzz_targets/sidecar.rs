@@ -2,8 +2,8 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use sidebloom::Residency;
 use sidebloom::internal::fuzz::{Binding, Expect, Isa, Line, Maps, ProbeHash, Prober, Sidecar, Verdict};
+use sidebloom::{MappedFilter, Residency, read_filter};
 use sidebloom_fuzz::disk::SimFs;
 use sidebloom_fuzz::repair;
 use std::path::Path;
@@ -11,6 +11,7 @@ use std::sync::Arc;
 
 fuzz_target!(|bytes: &[u8]| {
     ask(bytes);
+    ask_standing_alone(bytes);
     // A whole file provides fields and lines in their places; shorter input is split into fields and lines.
     let compact = match bytes.len() {
         4096.. => [&bytes[..184], &bytes[4096..]].concat(),
@@ -18,8 +19,29 @@ fuzz_target!(|bytes: &[u8]| {
     };
     if let Some(repaired) = repair::sidecar(&compact) {
         ask(&repaired);
+        ask_standing_alone(&repaired);
     }
 });
+
+/// The file of a filter that belongs to no segment: mapped, it answers as it does in memory, or is refused.
+fn ask_standing_alone(file: &[u8]) {
+    // Only the operating system can map a file.
+    let path = std::env::temp_dir().join(format!("sidebloom-fuzz-{}.filter", std::process::id()));
+    std::fs::write(&path, file).expect("a temporary file");
+    let (read, mapped) = (read_filter(&path), MappedFilter::open(&path));
+    std::fs::remove_file(&path).expect("the temporary file");
+    let Ok(mapped) = mapped else { return assert!(read.is_err(), "only the mapped one is refused") };
+    let keys: Vec<[u8; 8]> = (0..200u64).map(u64::to_le_bytes).collect();
+    let one_by_one: Vec<_> = keys.iter().map(|key| mapped.contains(key).ok()).collect();
+    let Ok(read) = read else {
+        return assert!(mapped.verify().is_err(), "only the one that is read is refused");
+    };
+    assert_eq!(one_by_one, keys.iter().map(|key| Some(read.contains(key))).collect::<Vec<_>>());
+    let together = mapped.contains_many(&keys).expect("every group is good");
+    assert_eq!(together, read.contains_many(&keys));
+    mapped.verify().expect("every group is good");
+    assert_eq!(mapped.contains_many(&keys).expect("they still are"), together);
+}
 
 fn ask(file: &[u8]) {
     let u64_at =
