@@ -6,7 +6,7 @@ use crate::error::{Error, Result};
 use crate::{Line, Verdict};
 
 /// The average number of bits that a query for an absent key reads in a half-full filter.
-const POSITIONS_OF_AN_ABSENT_KEY: usize = 2;
+pub(crate) const POSITIONS_OF_AN_ABSENT_KEY: usize = 2;
 
 /// A filter whose kind is known only once it is read ([`receive_filter`](crate::receive_filter)).
 #[derive(Debug, Clone)]

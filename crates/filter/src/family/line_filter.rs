@@ -7,7 +7,7 @@ use crate::hash::KeyHasher;
 use crate::{BuiltFilter, FilterKind, FilterSpec, LINE_BITS, Prober, SortHashes, Verdict, Width};
 
 /// The number of keys whose lines are prefetched before the first of them is added.
-pub(super) const PREFETCH_BATCH: usize = 32;
+pub(crate) const PREFETCH_BATCH: usize = 32;
 
 /// A parity or blocked Bloom filter with its key hash. A query takes a key and touches one cache line.
 ///

@@ -22,11 +22,13 @@ mod small;
 
 pub use algebra::Overlap;
 pub use any::AnyFilter;
+pub(crate) use any::POSITIONS_OF_AN_ABSENT_KEY;
 pub(crate) use bloom::is_set;
 pub use bloom::{Bloom, Plan};
 pub use counting::CountingBloom;
 pub use hashing::HashFunction;
 pub use line_filter::LineFilter;
+pub(crate) use line_filter::PREFETCH_BATCH;
 pub use noisy::NoisyBloom;
 pub use rotating::{RotatingBloom, Rotation};
 pub use scalable::{ScalableBloom, Series};

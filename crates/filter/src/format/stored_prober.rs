@@ -1,13 +1,8 @@
 //! Probes the lines of a stored filter where they are, as in a mapped file.
 
 use super::kind::StoredKind;
-use crate::family::is_set;
+use crate::family::{POSITIONS_OF_AN_ABSENT_KEY, PREFETCH_BATCH, is_set};
 use crate::{KeyHasher, LINE_BITS, Line, Plan, Prober, Verdict, prefetch};
-
-/// The keys hashed and prefetched ahead of their probes.
-const PREFETCH_BATCH: usize = 32;
-/// The average number of bits that a query for an absent key reads in a half-full Bloom filter.
-const POSITIONS_OF_AN_ABSENT_KEY: usize = 2;
 
 /// Probes any lines for keys, as the filter with these lines in memory does. Small and [`Copy`].
 #[derive(Debug, Clone, Copy)]
