@@ -26,6 +26,11 @@ use std::ptr::NonNull;
 /// `TypeError` for arrays whose elements are no keys; `ValueError` for missing elements.
 pub fn arrays(object: &Bound<'_, PyAny>) -> PyResult<Option<Vec<ArrayRef>>> {
     let arrays = if object.hasattr("__arrow_c_stream__")? {
+        // Polars exports Python objects as their addresses.
+        let dtype = object.getattr_opt("dtype")?;
+        if dtype.is_some_and(|dtype| dtype.str().is_ok_and(|name| name == "Object")) {
+            return Ok(None);
+        }
         from_stream(&object.call_method0("__arrow_c_stream__")?)?
     } else if object.hasattr("__arrow_c_array__")? {
         vec![from_array(&object.call_method0("__arrow_c_array__")?)?]

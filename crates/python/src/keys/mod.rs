@@ -37,12 +37,6 @@ pub fn for_each_chunk(keys: &Bound<'_, PyAny>, sink: &mut dyn Sink) -> PyResult<
     if keys.len().is_ok_and(|len| len == 0) {
         return Ok(());
     }
-    // Polars passes Python objects on as their addresses.
-    let are_objects =
-        keys.getattr_opt("dtype")?.is_some_and(|dtype| dtype.str().is_ok_and(|name| name == "Object"));
-    if are_objects {
-        return of_iterable(keys, sink);
-    }
     if let Some(arrays) = arrow::arrays(keys)? {
         return arrow::for_each_chunk(keys.py(), &arrays, sink);
     }

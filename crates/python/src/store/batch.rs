@@ -4,7 +4,7 @@ use super::bounds::Bounds;
 use super::expiry::expiry;
 use super::handle::{Handle, KeyspaceIndex};
 use super::keyspace::Keyspace;
-use crate::error::{closed, or_raise, wrong_type};
+use crate::error::{closed, or_raise};
 use crate::keys::row_bytes;
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
@@ -39,19 +39,8 @@ impl Batch {
         add: impl FnOnce(&mut KeyspaceBatch<'_>) + Send,
     ) -> PyResult<()> {
         self.handle.check_process()?;
-        let index = match keyspace {
-            None => self.index,
-            Some(object) => {
-                let Ok(other) = object.cast::<Keyspace>() else {
-                    return Err(wrong_type("a Keyspace", object));
-                };
-                let other = other.get();
-                if !Arc::ptr_eq(&other.handle, &self.handle) {
-                    return Err(crate::error::invalid("the keyspace belongs to another store"));
-                }
-                other.index
-            }
-        };
+        let own = Ok(self.index);
+        let index = keyspace.map_or(own, |keyspace| Keyspace::index_in(keyspace, &self.handle))?;
         // The store's lock first: whoever holds the rows waits for nobody.
         let added = py.detach(|| {
             self.handle.with_open_keyspace(index, |keyspace| {

@@ -13,8 +13,6 @@ pub struct Bounds {
     pub upper: Option<Vec<u8>>,
     /// They contain no key.
     pub is_empty: bool,
-    /// They are those of one prefix, which filters may know.
-    pub prefix: Option<Vec<u8>>,
 }
 
 impl Bounds {
@@ -35,17 +33,12 @@ impl Bounds {
                 Err(invalid("prefix excludes start and stop: start at the prefix, or stop before its end"))
             }
             Some(prefix) if prefix.is_empty() => Ok(Bounds::default()),
-            Some(prefix) => Ok(Bounds {
-                upper: prefix_end(&prefix),
-                lower: Some(prefix.clone()),
-                prefix: Some(prefix),
-                is_empty: false,
-            }),
+            Some(prefix) => Ok(Bounds { upper: prefix_end(&prefix), lower: Some(prefix), is_empty: false }),
             None => {
                 // Python's ranges are empty if they run backwards.
                 let is_empty =
                     lower.as_ref().zip(upper.as_ref()).is_some_and(|(lower, upper)| lower >= upper);
-                Ok(Bounds { lower, upper, is_empty, prefix: None })
+                Ok(Bounds { lower, upper, is_empty })
             }
         }
     }

@@ -5,6 +5,7 @@ use super::handle::{Handle, KeyspaceIndex};
 use super::rows::Fetch;
 use super::text::object;
 use super::views::{Source, View};
+use crate::error::{invalid, wrong_type};
 use crate::keys::row_bytes;
 use pyo3::prelude::*;
 use sidebloom::{Batch, Value};
@@ -32,6 +33,20 @@ impl Keyspace {
         work: impl FnOnce(&sidebloom::Keyspace) -> sidebloom::Result<T> + Send,
     ) -> PyResult<T> {
         self.handle.with_keyspace(py, self.index, work)
+    }
+
+    /// Which keyspace of this store an object is.
+    ///
+    /// # Errors
+    /// `TypeError` for another object; `InvalidArgumentError` for a keyspace of another store.
+    pub fn index_in(object: &Bound<'_, PyAny>, store: &Arc<Handle>) -> PyResult<KeyspaceIndex> {
+        let Ok(keyspace) = object.cast::<Keyspace>() else { return Err(wrong_type("a Keyspace", object)) };
+        let keyspace = keyspace.get();
+        if Arc::ptr_eq(&keyspace.handle, store) {
+            Ok(keyspace.index)
+        } else {
+            Err(invalid("the keyspace belongs to another store"))
+        }
     }
 
     /// Writes a batch, and fails as a whole.
@@ -93,14 +108,15 @@ impl Source for Live {
 
     fn walk(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<Box<dyn Fetch>> {
         self.0.with_keyspace(py, self.1, |keyspace| {
-            Ok(Box::new(match &bounds.prefix {
-                Some(prefix) => keyspace.prefix(prefix),
-                None => keyspace.range(bounds.ends()),
-            }) as Box<dyn Fetch>)
+            Ok(Box::new(keyspace.range(bounds.ends())) as Box<dyn Fetch>)
         })
     }
 
     fn get(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<Value>> {
         self.0.with_keyspace(py, self.1, |keyspace| keyspace.get(key))
+    }
+
+    fn count(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<u64> {
+        self.0.with_keyspace(py, self.1, |keyspace| keyspace.range(bounds.ends()).count())
     }
 }

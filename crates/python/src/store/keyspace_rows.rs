@@ -3,6 +3,8 @@
 use super::bounds::Bounds;
 use super::expiry::expiry;
 use super::keyspace::Keyspace;
+use super::readable::readable;
+use super::rows::{Part, Rows};
 use super::views::{Items, Keys, Values};
 use crate::keys::row_bytes;
 use pyo3::exceptions::PyKeyError;
@@ -21,20 +23,6 @@ impl Keyspace {
     #[getter]
     fn text(&self) -> bool {
         self.is_text()
-    }
-
-    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.value(key)?.ok_or_else(|| PyKeyError::new_err((key.clone().unbind(),)))
-    }
-
-    /// The value of a key, or `default`.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        Ok(self.value(key)?.or(default))
     }
 
     fn __contains__(&self, key: &Bound<'_, PyAny>) -> PyResult<bool> {
@@ -165,39 +153,6 @@ impl Keyspace {
         let bytes = row_bytes(key, self.is_text())?;
         self.with(key.py(), |keyspace| Ok(keyspace.may_contain(&bytes) == sidebloom::filter::Verdict::Maybe))
     }
-
-    /// The keys in order: all, those that begin with `prefix`, or those from `start` on and before `stop`. A
-    /// view that can be walked forwards, and backwards with `reversed`; each walk sees the rows as of when it
-    /// begins.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn keys(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Keys> {
-        self.view(prefix, start, stop).map(Keys)
-    }
-
-    /// The values, in the order of their keys; see `keys`.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn values(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Values> {
-        self.view(prefix, start, stop).map(Values)
-    }
-
-    /// The keys and values, in the order of the keys; see `keys`.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn items(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Items> {
-        self.view(prefix, start, stop).map(Items)
-    }
 }
+
+readable!(Keyspace);

@@ -4,6 +4,7 @@ use super::bounds::Bounds;
 use super::expiry::expiry;
 use super::gather::values;
 use super::handle::{Handle, KeyspaceIndex};
+use super::readable::readable;
 use super::rows::{Fetch, Part, Rows};
 use super::text::object;
 use super::views::{Items, Keys, Source, Values, View};
@@ -17,7 +18,8 @@ use sidebloom::{Error, Result, Value};
 use std::ops::Bound as End;
 use std::sync::Arc;
 
-/// The rows of a keyspace as a transaction sees and changes them.
+/// The rows of a keyspace as a transaction sees and changes them. A walk sees what the transaction writes
+/// ahead of it, and counts as read as far as it went.
 #[pyclass(module = "sidebloom", frozen, subclass)]
 pub struct KeyspaceTransaction(Within);
 
@@ -102,6 +104,10 @@ impl Source for Within {
     fn get(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<Value>> {
         self.with(py, |transaction| transaction.get(key))
     }
+
+    fn count(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<u64> {
+        self.with(py, |transaction| transaction.range(bounds.ends()).count())
+    }
 }
 
 /// A walk that continues after the last row with each fetch, so that the transaction can write meanwhile.
@@ -129,20 +135,6 @@ impl Fetch for Walk {
 
 #[pymethods]
 impl KeyspaceTransaction {
-    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.value(key)?.ok_or_else(|| PyKeyError::new_err((key.clone().unbind(),)))
-    }
-
-    /// The value of a key, or `default`.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        Ok(self.value(key)?.or(default))
-    }
-
     /// The value of each key of an iterable, in order; `default` for those that are missing.
     #[pyo3(signature = (keys, default = None, /))]
     fn get_many<'py>(
@@ -226,46 +218,6 @@ impl KeyspaceTransaction {
         let (key, value) = (row_bytes(key, is_text)?, row_bytes(value, is_text)?);
         self.with(py, |transaction| transaction.insert_new(&key, &value))
     }
-
-    fn __iter__(&self, py: Python<'_>) -> PyResult<Rows> {
-        self.view(None, None, None)?.rows(py, Part::Key, false)
-    }
-
-    fn __reversed__(&self, py: Python<'_>) -> PyResult<Rows> {
-        self.view(None, None, None)?.rows(py, Part::Key, true)
-    }
-
-    /// The keys in order; see `Keyspace.keys`. A walk sees what the transaction writes ahead of it, and
-    /// counts as read as far as it went.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn keys(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Keys> {
-        self.view(prefix, start, stop).map(Keys)
-    }
-
-    /// The values, in the order of their keys; see `keys`.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn values(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Values> {
-        self.view(prefix, start, stop).map(Values)
-    }
-
-    /// The keys and values, in the order of the keys; see `keys`.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn items(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Items> {
-        self.view(prefix, start, stop).map(Items)
-    }
 }
+
+readable!(KeyspaceTransaction);

@@ -2,7 +2,6 @@
 
 use super::gather::for_each_chunk_of_pairs;
 use super::keyspace::Keyspace;
-use super::rows::{Part, Rows};
 use super::text::{check, object};
 use crate::keys::row_bytes;
 use pyo3::exceptions::PyKeyError;
@@ -11,18 +10,9 @@ use pyo3::types::PyDict;
 
 #[pymethods]
 impl Keyspace {
-    fn __iter__(&self, py: Python<'_>) -> PyResult<Rows> {
-        self.view(None, None, None)?.rows(py, Part::Key, false)
-    }
-
-    fn __reversed__(&self, py: Python<'_>) -> PyResult<Rows> {
-        self.view(None, None, None)?.rows(py, Part::Key, true)
-    }
-
     /// Counts the rows, by walking over all of them.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let count = self.with(py, |keyspace| keyspace.iter().count())?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        self.view(None, None, None)?.count(py)
     }
 
     /// True, also without rows: to count them would take time.

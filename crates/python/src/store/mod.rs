@@ -12,6 +12,7 @@ mod keyspace_transaction;
 mod many;
 mod mapping;
 mod options;
+mod readable;
 mod rows;
 mod snapshot;
 mod stats;

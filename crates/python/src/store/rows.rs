@@ -80,8 +80,12 @@ impl Rows {
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<Py<PyAny>>> {
         self.handle.check_process()?;
-        let next =
-            py.detach(|| self.walk.lock().unwrap_or_else(PoisonError::into_inner).next(self.is_reverse));
+        // Most rows are there already. Only fetching others takes time, or another thread that does.
+        let fetched = self.walk.try_lock().ok().and_then(|mut walk| walk.fetched.next());
+        let next = fetched.map_or_else(
+            || py.detach(|| self.walk.lock().unwrap_or_else(PoisonError::into_inner).next(self.is_reverse)),
+            |row| Ok(Some(row)),
+        );
         let Some((key, value)) = or_raise(next)? else { return Ok(None) };
         let object = |bytes: &[u8]| object(py, bytes, self.handle.is_text);
         Ok(Some(match self.part {

@@ -3,6 +3,7 @@
 use super::bounds::Bounds;
 use super::gather::values;
 use super::handle::Handle;
+use super::readable::readable;
 use super::rows::{Fetch, Part, Rows};
 use super::text::object;
 use super::views::{Items, Keys, Source, Values, View};
@@ -69,35 +70,20 @@ impl Source for Arc<Shared> {
     }
 
     fn walk(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<Box<dyn Fetch>> {
-        self.with(py, |snapshot| {
-            Ok(Box::new(match &bounds.prefix {
-                Some(prefix) => snapshot.prefix(prefix),
-                None => snapshot.range(bounds.ends()),
-            }) as Box<dyn Fetch>)
-        })
+        self.with(py, |snapshot| Ok(Box::new(snapshot.range(bounds.ends())) as Box<dyn Fetch>))
     }
 
     fn get(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<Value>> {
         self.with(py, |snapshot| snapshot.get(key))
     }
+
+    fn count(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<u64> {
+        self.with(py, |snapshot| snapshot.range(bounds.ends()).count())
+    }
 }
 
 #[pymethods]
 impl Snapshot {
-    fn __getitem__<'py>(&self, key: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
-        self.value(key)?.ok_or_else(|| PyKeyError::new_err((key.clone().unbind(),)))
-    }
-
-    /// The value of a key, or `default`.
-    #[pyo3(signature = (key, default = None, /))]
-    fn get<'py>(
-        &self,
-        key: &Bound<'py, PyAny>,
-        default: Option<Bound<'py, PyAny>>,
-    ) -> PyResult<Option<Bound<'py, PyAny>>> {
-        Ok(self.value(key)?.or(default))
-    }
-
     /// The value of each key of an iterable, in order; `default` for those that are missing.
     #[pyo3(signature = (keys, default = None, /))]
     fn get_many<'py>(
@@ -115,56 +101,14 @@ impl Snapshot {
         self.0.with(key.py(), |snapshot| snapshot.contains_key(&bytes))
     }
 
-    fn __iter__(&self, py: Python<'_>) -> PyResult<Rows> {
-        self.view(None, None, None)?.rows(py, Part::Key, false)
-    }
-
-    fn __reversed__(&self, py: Python<'_>) -> PyResult<Rows> {
-        self.view(None, None, None)?.rows(py, Part::Key, true)
-    }
-
     /// Counts the rows, by walking over all of them.
     fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        let count = self.0.with(py, |snapshot| snapshot.iter().count())?;
-        Ok(usize::try_from(count).unwrap_or(usize::MAX))
+        self.view(None, None, None)?.count(py)
     }
 
     /// True, also without rows: to count them would take time.
     fn __bool__(&self) -> bool {
         true
-    }
-
-    /// The keys in order; see `Keyspace.keys`.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn keys(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Keys> {
-        self.view(prefix, start, stop).map(Keys)
-    }
-
-    /// The values, in the order of their keys; see `Keyspace.keys`.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn values(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Values> {
-        self.view(prefix, start, stop).map(Values)
-    }
-
-    /// The keys and values, in the order of the keys; see `Keyspace.keys`.
-    #[pyo3(signature = (prefix = None, *, start = None, stop = None))]
-    fn items(
-        &self,
-        prefix: Option<&Bound<'_, PyAny>>,
-        start: Option<&Bound<'_, PyAny>>,
-        stop: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Items> {
-        self.view(prefix, start, stop).map(Items)
     }
 
     /// Frees what it keeps of the store.
@@ -184,3 +128,5 @@ impl Snapshot {
         self.close(py);
     }
 }
+
+readable!(Snapshot);

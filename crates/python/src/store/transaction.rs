@@ -4,7 +4,6 @@ use super::handle::{Handle, KeyspaceIndex};
 use super::keyspace::Keyspace;
 use super::keyspace_transaction::KeyspaceTransaction;
 use super::work::Work;
-use crate::error::{invalid, wrong_type};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use std::sync::Arc;
@@ -33,13 +32,9 @@ impl Transaction {
     /// Another keyspace of the same store, within this transaction.
     fn keyspace(slf: PyRef<'_, Self>, keyspace: &Bound<'_, PyAny>) -> PyResult<KeyspaceTransaction> {
         let work = slf.as_super().work();
-        let Ok(other) = keyspace.cast::<Keyspace>() else { return Err(wrong_type("a Keyspace", keyspace)) };
-        let other = other.get();
-        if !Arc::ptr_eq(&other.handle, &work.handle) {
-            return Err(invalid("the keyspace belongs to another store"));
-        }
-        other.with(keyspace.py(), |_| Ok(()))?;
-        Ok(KeyspaceTransaction::new(Arc::clone(work), other.index))
+        let (py, index) = (keyspace.py(), Keyspace::index_in(keyspace, &work.handle)?);
+        work.handle.with_keyspace(py, index, |_| Ok(()))?;
+        Ok(KeyspaceTransaction::new(Arc::clone(work), index))
     }
 
     /// Commits the reads and writes. The transaction cannot be used afterwards.

@@ -17,6 +17,8 @@ pub trait Source: Send + Sync {
     /// A walk over the rows of a range, as of now.
     fn walk(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<Box<dyn Fetch>>;
     fn get(&self, py: Python<'_>, key: &[u8]) -> PyResult<Option<Value>>;
+    /// The number of rows of a range.
+    fn count(&self, py: Python<'_>, bounds: &Bounds) -> PyResult<u64>;
 }
 
 /// The rows of a range.
@@ -37,8 +39,8 @@ impl View {
         Ok(Rows::new(handle, walk, part, is_reverse))
     }
 
-    /// Passes all rows on, without the GIL, until `each` returns false. Returns whether it did.
-    fn stops(&self, py: Python<'_>, mut each: impl FnMut(&Value) -> bool + Send) -> PyResult<bool> {
+    /// Whether a row has this value.
+    fn has_value(&self, py: Python<'_>, wanted: &[u8]) -> PyResult<bool> {
         if self.bounds.is_empty {
             return Ok(false);
         }
@@ -46,24 +48,18 @@ impl View {
         or_raise(py.detach(|| -> Result<bool> {
             loop {
                 let rows = walk.fetch(256, false)?;
-                if rows.is_empty() {
-                    return Ok(false);
-                }
-                if !rows.iter().all(|(_, value)| each(value)) {
-                    return Ok(true);
+                let has_it = rows.iter().any(|(_, value)| **value == *wanted);
+                if has_it || rows.is_empty() {
+                    return Ok(has_it);
                 }
             }
         }))
     }
 
     /// Counts the rows, by walking over them.
-    fn count(&self, py: Python<'_>) -> PyResult<usize> {
-        let mut count = 0;
-        self.stops(py, |_| {
-            count += 1;
-            true
-        })?;
-        Ok(count)
+    pub fn count(&self, py: Python<'_>) -> PyResult<usize> {
+        let count = if self.bounds.is_empty { 0 } else { self.source.count(py, &self.bounds)? };
+        Ok(usize::try_from(count).unwrap_or(usize::MAX))
     }
 
     /// The value of a key of the range.
@@ -114,7 +110,7 @@ view!(
     /// The values of a range, in the order of their keys.
     Values, Part::Value, |view, value| {
         let bytes = row_bytes(value, view.is_text())?.into_owned();
-        view.stops(value.py(), |row| **row != *bytes)
+        view.has_value(value.py(), &bytes)
     }
 );
 view!(
