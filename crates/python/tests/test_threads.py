@@ -162,34 +162,47 @@ def test_filters_are_combined_beside_writers() -> None:
     together(work)
 
 
-def test_closing_does_not_stop_other_threads(tmp_path: Path) -> None:
-    store = Store(tmp_path / "s")
-    store.update({b"%d" % n: b"v" * 100 for n in range(200_000)})
-    batch, ended = store.batch(), threading.Event()
-    slowest = [0.0]
+def test_a_store_that_closes_does_not_stop_other_threads(tmp_path: Path) -> None:
+    """A batch is put into and asked while `close` waits for a compaction, which takes a while."""
+    for rows in [10**5, 10**6]:
+        store = Store(tmp_path / f"{rows}")
+        store.update((b"%d" % n, b"v" * 100) for n in range(rows))
+        batch, calls, begun, ended = store.batch(), [0], threading.Event(), threading.Event()
 
-    def count() -> None:
-        before = time.monotonic()
-        while not ended.is_set():
-            len(batch)
-            now = time.monotonic()
-            slowest[0], before = max(slowest[0], now - before), now
-            time.sleep(0)
+        def count(batch: sidebloom.Batch[bytes], calls: list[int], ended: threading.Event) -> None:
+            while not ended.is_set():
+                len(batch)
+                calls[0] += 1
+                time.sleep(0.0001)
 
-    def put() -> None:
-        try:
-            for n in range(10**9):
-                batch.put(b"%d" % (n % 10), b"")
-        except sidebloom.ClosedError:
-            pass
+        def put(batch: sidebloom.Batch[bytes]) -> None:
+            try:
+                for n in range(10**9):
+                    batch.put(b"%d" % (n % 10), b"")
+            except sidebloom.ClosedError:
+                pass
 
-    threads = [threading.Thread(target=work) for work in (count, put)]
-    for thread in threads:
-        thread.start()
-    store.compact()
-    store.close()
-    ended.set()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive()
-    assert slowest[0] < 10
+        def compact(store: Store[bytes], begun: threading.Event) -> None:
+            begun.set()
+            store.compact()
+
+        threads = [
+            threading.Thread(target=count, args=(batch, calls, ended)),
+            threading.Thread(target=put, args=(batch,)),
+            threading.Thread(target=compact, args=(store, begun)),
+        ]
+        for thread in threads:
+            thread.start()
+        begun.wait(60)
+        time.sleep(0.02)
+        before, start = calls[0], time.monotonic()
+        store.close()
+        during, took = calls[0] - before, time.monotonic() - start
+        ended.set()
+        for thread in threads:
+            thread.join(60)
+            assert not thread.is_alive()
+        if took > 0.2:  # Otherwise there was no compaction to wait for.
+            assert during > 20, f"{during} calls in {took:.2f} s"
+            return
+    raise AssertionError("no compaction took long enough")
