@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+import faulthandler
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 import sidebloom
+
+
+@pytest.fixture(autouse=True)
+def no_test_hangs() -> Iterator[None]:
+    """Threads that wait for each other end the run with their tracebacks."""
+    faulthandler.dump_traceback_later(300, exit=True)
+    yield
+    faulthandler.cancel_dump_traceback_later()
 
 
 @pytest.fixture

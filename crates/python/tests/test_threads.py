@@ -149,15 +149,15 @@ def test_long_work_does_not_hold_the_gil(tmp_path: Path) -> None:
 
 
 def test_filters_are_combined_beside_writers() -> None:
-    f, g = (Filter.build([b"a"], kind="bloom", capacity=1000) for _ in range(2))
+    f = Filter.build([b"a"], kind="bloom", capacity=1000)
+    end = time.monotonic() + 3
 
     def work(number: int) -> None:
-        for _ in range(2000):
+        while time.monotonic() < end:
             if number % 2:
-                assert b"a" in (f | f if number % 4 == 1 else f & g)
+                assert b"a" in (f | f)
             else:
                 f.add(b"a")
-                g.add(b"a")
 
     together(work)
 
