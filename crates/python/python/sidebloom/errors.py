@@ -1,4 +1,4 @@
-"""What goes wrong, by name. Every exception of sidebloom is an Error; wrong types raise TypeError."""
+"""What goes wrong in stores, filters and guards, by name. Wrong types raise TypeError, missing keys KeyError."""
 
 from __future__ import annotations
 

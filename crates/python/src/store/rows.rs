@@ -32,7 +32,8 @@ impl Fetch for Range {
     }
 }
 
-/// An iterator over keys, values or both, as of when it began. It goes on when its store is closed.
+/// An iterator over keys, values or both, as of when it began. It goes on when its store is closed, until
+/// somebody who has opened the store again removes files that it still needs: that raises IoError.
 #[pyclass(module = "sidebloom", frozen, weakref)]
 pub struct Rows {
     walk: Mutex<Walk>,

@@ -16,7 +16,8 @@ use sidebloom::Value;
 use std::sync::{Arc, PoisonError, RwLock};
 
 /// The rows of a keyspace as of one moment: a mapping that nobody changes. It keeps the files that it reads;
-/// end a `with` block, or call `close`, when it has served. It can be read when its store is closed.
+/// end a `with` block, or call `close`, when it has served. It can be read when its
+/// store is closed, as long as nobody opens the store again and removes its files.
 #[pyclass(module = "sidebloom", frozen, weakref)]
 pub struct Snapshot(Arc<Shared>);
 

@@ -203,7 +203,7 @@ impl Store {
     }
 
     /// Closes the store, once what other threads do with it is done. What its keyspaces and it do from then
-    /// on raises ClosedError; snapshots and walks go on.
+    /// on raises ClosedError; snapshots and walks go on, as their documentation says.
     fn close(slf: PyRef<'_, Self>, py: Python<'_>) -> PyResult<()> {
         slf.as_super().handle.close(py)
     }
