@@ -24,14 +24,15 @@ NAMES = [f"name {n}" for n in range(2000)]
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("fpp", [0.2, 0.01, 0.0005])
 def test_no_key_is_denied_and_few_others_pass(kind: Any, fpp: float) -> None:
-    f = Filter.build(NAMES, kind=kind, fpp=fpp)
+    # With a seed, the bits of a counting filter are no matter of chance.
+    f = Filter.build(NAMES, kind=kind, fpp=fpp, seed=0)
     assert all(name in f for name in NAMES)
     assert f.contains_many(NAMES).all()
     others = [f"other {n}" for n in range(20_000)]
     passed = f.contains_many(others)
     assert [other in f for other in others] == passed.tolist()
     assert passed.mean() <= 1.5 * fpp + 0.001
-    assert f.fpp <= fpp * 1.1  # It follows from the bits, which depend on chance.
+    assert f.fpp <= fpp * 1.02  # It follows from the bits.
     assert f.nbytes > 0 and bool(f)
 
 
