@@ -113,8 +113,9 @@ mod sync;
 mod wal;
 
 pub use api::{
-    CompareAndSet, Cursor, Db, Keys, Keyspace, KeyspaceStats, KeyspaceTransaction, LevelStats, Range,
-    Savepoint, Snapshot, Stats, TimeToLive, Transacted, Transaction, TransactionCursor, TransactionRange,
+    CompareAndSet, Cursor, Db, Exposition, Keys, Keyspace, KeyspaceStats, KeyspaceTransaction, LevelStats,
+    Range, Savepoint, Snapshot, Stats, TimeToLive, Transacted, Transaction, TransactionCursor,
+    TransactionRange,
 };
 pub use bounds::KeyBounds;
 pub use engine::copies::file_set::{FileSet, SegmentEntry};

@@ -14,7 +14,10 @@ mod keyspace_stats;
 mod keyspace_transaction;
 mod maintenance;
 mod open;
+mod prometheus;
 mod range;
+#[cfg(feature = "serde")]
+mod serialize;
 mod snapshot;
 mod stats;
 mod transaction;
@@ -31,6 +34,7 @@ pub use keys::Keys;
 pub use keyspace::Keyspace;
 pub use keyspace_stats::KeyspaceStats;
 pub use keyspace_transaction::KeyspaceTransaction;
+pub use prometheus::Exposition;
 pub use range::Range;
 pub use snapshot::Snapshot;
 pub use stats::{LevelStats, Stats};

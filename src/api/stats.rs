@@ -2,15 +2,16 @@
 
 use crate::engine::Engine;
 use crate::engine::metrics::WriteStall;
-use crate::engine::read::counts::FilterSums;
+use crate::engine::read::counts::FilterAnswers;
 use crate::hash::KeyHash;
 use crate::live::{LiveSegment, Segments};
-use crate::sidecar::Facts;
+use crate::sidecar::{Facts, Residency};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
 
 /// Counters since the store was opened, and its current state.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct Stats {
     /// Probes that sidecars answered, including quarantined segments', which belong to no level.
@@ -43,6 +44,12 @@ pub struct Stats {
     /// and partitions of the second up to a quarter of
     /// [`block_cache_bytes`](crate::Options::block_cache_bytes). 0 in a forked process.
     pub index_bytes: u64,
+    /// Memory of the block cache in use, in bytes, without the indexes and range tombstones that share its
+    /// budget. 0 in a forked process.
+    pub block_cache_bytes: u64,
+    /// Memory of the filters with [`Residency::Pinned`](crate::Residency), in bytes. Otherwise 0: filters are
+    /// mapped, and in the system's page cache as far as they are in memory.
+    pub filter_bytes_pinned: u64,
     /// Filters mapped now, including those that only snapshots and active readers still hold.
     pub filters_mapped: u64,
     /// How often a segment file was opened for a read, a check or a compaction.
@@ -62,24 +69,47 @@ pub struct Stats {
     pub flush_bytes: u64,
     /// Bytes of segments written by compactions.
     pub compaction_bytes: u64,
+    /// Memtables that were flushed.
+    pub flushes: u64,
+    /// Compactions that have ended: merges, moves, removals of whole segments, and rewrites.
+    pub compactions: u64,
+    /// Compactions that run now, manual ones too.
+    pub compactions_running: u64,
     /// Bytes of segments read by compactions.
     pub compaction_read_bytes: u64,
     /// Bytes of sidecars written.
     pub filter_bytes_written: u64,
+    /// Filters written for segments that had none, an unusable one, or one for another policy.
+    pub filters_rebuilt: u64,
+    /// Failed attempts at background work, which is tried again after a pause.
+    pub background_failures: u64,
     /// Attempts that failed for lack of file descriptors and were retried.
     pub descriptor_waits: u64,
+    /// How often a writer has waited for a flush or a compaction.
+    pub stalls: u64,
     /// Time by which writers were delayed or stalled, in microseconds.
     pub stall_micros: u64,
     /// What writers wait for now; `None` if they do not.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::serialize::write_stall"))]
     pub write_stall: Option<WriteStall>,
     /// Writes and background tasks that failed because the disk was full.
     pub shortages: u64,
+    /// Whether the store takes no more writes after a failure
+    /// ([`Error::Poisoned`](crate::Error::Poisoned)).
+    pub has_failed: bool,
     /// Memory of the memtables, in bytes.
     pub memtable_bytes: u64,
+    /// Full memtables that wait for a flush, or are in one.
+    pub memtables_waiting: u64,
     /// How the store hashes its keys, chosen at its creation.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::serialize::key_hash"))]
     pub key_hash: KeyHash,
     /// In a store that [follows](crate::Options::follow) another process: everything written longer ago than
     /// this is visible.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "follower_age_seconds", serialize_with = "super::serialize::seconds")
+    )]
     pub follower_age: Option<Duration>,
     /// The levels, from 0 to the deepest in use. Quarantined segments belong to none.
     pub levels: Vec<LevelStats>,
@@ -102,6 +132,7 @@ impl Stats {
             filter_probes filter_negatives filter_false_positives prefix_probes prefix_negatives filters_unavailable
             segment_opens block_reads block_cache_hits bytes_read user_bytes log_bytes flush_bytes compaction_bytes
             compaction_read_bytes filter_bytes_written descriptor_waits stall_micros shortages
+            flushes compactions filters_rebuilt background_failures stalls
         };
         counters.into_iter()
     }
@@ -115,6 +146,7 @@ impl Stats {
 
 /// The statistics of one level.
 #[derive(Debug, Clone, PartialEq, Default)]
+#[cfg_attr(feature = "serde", derive(serde::Serialize))]
 #[non_exhaustive]
 pub struct LevelStats {
     /// Its number; 0 is the newest.
@@ -136,6 +168,10 @@ pub struct LevelStats {
     pub expired: u64,
     /// When about a quarter more of a segment's entries will have expired, or its first or last one; `None`
     /// if nothing expires.
+    #[cfg_attr(
+        feature = "serde",
+        serde(rename = "next_expiry_unix_seconds", serialize_with = "super::serialize::unix_seconds")
+    )]
     pub next_expiry: Option<SystemTime>,
     /// Bytes of the segment files.
     pub data_bytes: u64,
@@ -196,7 +232,8 @@ impl Stats {
         let (view, storage) = (engine.shared.current_view(), &engine.shared.storage);
         let (metrics, now) = (&storage.metrics, storage.clock.moment());
         let get = |counter: &AtomicU64| counter.load(Relaxed);
-        let FilterSums { probes, maybes, false_positives } = FilterSums::of(&metrics.filters);
+        let FilterAnswers { probes, negatives, false_positives } =
+            metrics.shown_answers.next(&metrics.filters);
         let levels = view.live.levels().iter().take(view.live.deepest() + 1).enumerate();
         let levels: Vec<LevelStats> = levels
             .map(|(number, level)| {
@@ -220,18 +257,17 @@ impl Stats {
                     filter_kinds: filter_kinds(segments),
                     expected_fpr: if keys == 0 { 0.0 } else { weighted / keys as f64 },
                     filter_probes: probes[number],
-                    filter_negatives: probes[number] - maybes[number].min(probes[number]),
+                    filter_negatives: negatives[number],
                     filter_false_positives: false_positives[number],
                 }
             })
             .collect();
-        let (all_probes, all_maybes): (u64, u64) = (probes.iter().sum(), maybes.iter().sum());
         let (prefix_probes, prefix_negatives) =
             storage.prefixes.as_ref().map_or((0, 0), |prefixes| prefixes.counts());
         let reads = storage.files.counters().sum();
         Stats {
-            filter_probes: all_probes,
-            filter_negatives: all_probes - all_maybes.min(all_probes),
+            filter_probes: probes.iter().sum(),
+            filter_negatives: negatives.iter().sum(),
             filter_false_positives: false_positives.iter().sum(),
             prefix_probes,
             prefix_negatives,
@@ -245,6 +281,11 @@ impl Stats {
             segments_open: storage.files.open_now() as u64,
             segment_bytes_mapped: storage.files.mapped_bytes(),
             index_bytes: storage.files.index_bytes(),
+            block_cache_bytes: storage.files.cached_bytes(),
+            filter_bytes_pinned: match storage.options.residency {
+                Residency::Pinned => levels.iter().map(|level| level.filter_bytes).sum(),
+                Residency::Mapped => 0,
+            },
             filters_mapped: storage.maps.mapped() as u64,
             segment_opens: storage.files.openings(),
             block_reads: reads.blocks,
@@ -254,12 +295,20 @@ impl Stats {
             log_bytes: get(&metrics.log_bytes),
             flush_bytes: get(&metrics.flush_bytes),
             compaction_bytes: get(&metrics.compaction_bytes),
+            flushes: get(&metrics.flushes),
+            compactions: get(&metrics.compactions),
+            compactions_running: get(&metrics.compactions_running),
             compaction_read_bytes: get(&metrics.compaction_read_bytes),
             filter_bytes_written: get(&metrics.filter_bytes),
+            filters_rebuilt: get(&metrics.filters_rebuilt),
+            background_failures: get(&metrics.background_failures),
             descriptor_waits: get(&metrics.descriptor_waits),
+            stalls: get(&metrics.stalls),
             stall_micros: get(&metrics.stall_micros),
             write_stall: WriteStall::of_metric(get(&metrics.write_stall)),
             shortages: get(&metrics.shortages),
+            has_failed: engine.shared.has_failed(),
+            memtables_waiting: view.immutable.len() as u64,
             memtable_bytes: view.memtables().map(|table| table.bytes() as u64).sum(),
             key_hash: storage.header.hasher.function(),
             follower_age: engine.follower.as_ref().map(|follower| follower.following().age()),

@@ -37,6 +37,7 @@ impl Shared {
             }
             Some(error) => {
                 self.count_shortage(error);
+                self.storage.metrics.background_failures.fetch_add(1, Relaxed);
                 if retries.record_failure(error) {
                     tracing::warn!(%error, ?kind, "background work failed; retrying until it succeeds");
                 }

@@ -1,6 +1,7 @@
 //! What a guard saves and costs.
 
 use super::handle::Guard;
+use crate::api::Stats;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Counters since opening, and the current state of a guard.
@@ -43,6 +44,12 @@ pub struct GuardStats {
 }
 
 impl Guard {
+    /// The statistics of the store in which the guard has its hashes. They start again with each refresh,
+    /// which replaces that store.
+    pub fn store_stats(&self) -> Stats {
+        self.shared().live.load().db.stats()
+    }
+
     /// Counters since opening, and the current state of the guard.
     pub fn stats(&self) -> GuardStats {
         let shared = self.shared();

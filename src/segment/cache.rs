@@ -205,6 +205,11 @@ impl BlockCache {
         indexes.open + indexes.pinned
     }
 
+    /// The bytes of cached blocks, with the cache's overhead. 0 in a forked process.
+    pub fn cached_bytes(&self) -> u64 {
+        if self.is_used() { self.blocks.weight() } else { 0 }
+    }
+
     #[inline]
     pub(super) fn is_used(&self) -> bool {
         self.process.is_current()

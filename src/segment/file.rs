@@ -112,6 +112,11 @@ impl OpenFiles {
         self.cache.opened()
     }
 
+    /// Bytes of the blocks in the cache.
+    pub fn cached_bytes(&self) -> u64 {
+        self.cache.cached_bytes()
+    }
+
     /// Bytes of the indexes that stay in memory.
     pub fn index_bytes(&self) -> u64 {
         self.cache.index_bytes()

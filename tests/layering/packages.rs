@@ -57,6 +57,7 @@ const FOREIGN: [(&str, &[&str]); 2] = [
             "memmap2",
             "quick_cache",
             "rustix",
+            "serde",
             "shuttle",
             "thiserror",
             "tracing",

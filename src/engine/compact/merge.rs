@@ -9,6 +9,7 @@ use super::compaction::{Compaction, CompactionKind};
 use super::pick::{pick_buckets, pick_level0};
 use crate::direction::Direction;
 use crate::engine::filters::plans::Coming;
+use crate::engine::metrics::Running;
 use crate::engine::publish::LiveSetChange;
 use crate::engine::storage::output_segments::{SegmentOutput, large_keyspaces};
 use crate::engine::storage::segment_builder::UnpublishedSegments;
@@ -33,11 +34,15 @@ const CHECK_EVERY: u64 = 4096;
 impl Compactor {
     /// Runs one compaction and publishes its outputs. Stops without an error if the store closes.
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
+        let metrics = &self.shared.storage.metrics;
+        let _running = Running::begin(&metrics.compactions_running);
         match compaction.kind {
-            CompactionKind::Drop => self.drop_unread(compaction),
-            CompactionKind::Move => self.change_level(compaction),
-            CompactionKind::Merge | CompactionKind::Rewrite => self.merge_and_publish(compaction),
+            CompactionKind::Drop => self.drop_unread(compaction)?,
+            CompactionKind::Move => self.change_level(compaction)?,
+            CompactionKind::Merge | CompactionKind::Rewrite => self.merge_and_publish(compaction)?,
         }
+        metrics.compactions.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     /// Moves the inputs to the output level.

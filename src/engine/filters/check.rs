@@ -13,6 +13,7 @@ use crate::sidecar::{LiveSidecar, Members, Sidecar, Unusable};
 use crate::sync::assert_unlocked;
 use std::ops::Bound;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 
 impl FilterKeeper {
     /// Queues every unverified sidecar, and every segment without a sidecar.
@@ -132,8 +133,9 @@ impl FilterKeeper {
             .storage
             .create_sidecar(&segment.meta, &members?, spec)
             .map_err(|e| self.shared.fail(e))?;
-        if sidecar.is_none() {
-            self.recheck_missing_later();
+        match sidecar {
+            None => self.recheck_missing_later(),
+            Some(_) => _ = self.shared.storage.metrics.filters_rebuilt.fetch_add(1, Relaxed),
         }
         self.shared.storage.fs.sync_dir(&self.shared.storage.dir).map_err(|e| self.shared.fail(e))?;
         self.install(&segment.meta, sidecar.clone());

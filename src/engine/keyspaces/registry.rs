@@ -174,6 +174,11 @@ impl Keyspaces {
         Some(KeyspaceName { number, name: id.name.clone() })
     }
 
+    /// All keyspaces but the default one, with their names.
+    pub fn names(&self) -> Vec<(Space, String)> {
+        lock(&self.known).by_number.values().map(|(id, _)| (id.space, id.name.clone())).collect()
+    }
+
     /// The options of a keyspace: those of the store if it is the default one, or not known.
     pub fn options(&self, space: Space) -> Arc<KeyspaceOptions> {
         let known = lock(&self.known);

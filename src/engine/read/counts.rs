@@ -8,7 +8,11 @@ use crate::shards::{OwnShard, Shards};
 use crate::sync::{Mutex, lock};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU64,
+    Ordering::{Acquire, Relaxed, Release},
+    fence,
+};
 
 /// In place of a level: quarantined segments belong to none.
 pub(crate) const QUARANTINE: usize = LEVELS;
@@ -49,10 +53,11 @@ impl<'m> From<OwnShard<'m, Arc<FilterCounts>>> for FilterCounters<'m> {
 impl FilterCounters<'_> {
     /// Counts a probe of a filter in a level or in [`QUARANTINE`].
     pub fn probe(self, level: usize, verdict: Verdict) {
-        self.count(&self.counts.probes, level, 1);
         if verdict == Verdict::Maybe {
             self.count(&self.counts.maybes, level, 1);
+            fence(Release); // Whoever sees the probe also sees the "maybe": it is never taken for "absent".
         }
+        self.count(&self.counts.probes, level, 1);
     }
 
     /// Counts that the last "maybe" was wrong, for this stored key.
@@ -81,6 +86,7 @@ impl FilterCounters<'_> {
     #[cold]
     fn spread_denials(self, counts: LevelCounts) {
         let before = if self.is_alone { self.counts.denials.swap(0, Relaxed) } else { 0 };
+        fence(Release); // Whoever sees a probe from here on sees that the denials were taken.
         let counts = counts + LevelCounts::from_bits(before);
         for level in 0..LEVELS {
             self.count(&self.counts.probes, level, counts.of(level));
@@ -111,18 +117,102 @@ pub(crate) fn take_false_positives(counts: &Shards<Arc<FilterCounts>>, sums: &mu
 }
 
 impl FilterSums {
-    /// The sums of the counters over all threads.
+    /// The sums of the counters over all threads. While others count, they may be too small, but none of
+    /// them, nor the difference of probes and "maybe"s, is ever too large.
     pub fn of(counts: &Shards<Arc<FilterCounts>>) -> Self {
         let mut sums = FilterSums::default();
         for shard in counts.iter() {
+            for level in 0..COUNTED {
+                sums.false_positives[level] += shard.false_positives[level].load(Relaxed);
+                sums.probes[level] += shard.probes[level].load(Relaxed);
+            }
+            fence(Acquire);
             let denials = LevelCounts::from_bits(shard.denials.load(Relaxed));
             for level in 0..COUNTED {
-                let denied = if level == QUARANTINE { 0 } else { denials.of(level) };
-                sums.probes[level] += shard.probes[level].load(Relaxed) + denied;
+                sums.probes[level] += if level == QUARANTINE { 0 } else { denials.of(level) };
                 sums.maybes[level] += shard.maybes[level].load(Relaxed);
-                sums.false_positives[level] += shard.false_positives[level].load(Relaxed);
             }
         }
         sums
+    }
+}
+
+/// The greatest [`FilterSums`] that were shown. A sum may be smaller than the one before, while a thread
+/// moves its denials to the counters of their levels, or has counted a "maybe" and not yet its probe. What is
+/// shown only rises.
+#[derive(Default)]
+pub(crate) struct ShownAnswers {
+    probes: [AtomicU64; COUNTED],
+    negatives: [AtomicU64; COUNTED],
+    false_positives: [AtomicU64; COUNTED],
+}
+
+/// What filters have answered, by level, with quarantine last.
+#[derive(Default)]
+pub(crate) struct FilterAnswers {
+    pub probes: [u64; COUNTED],
+    pub negatives: [u64; COUNTED],
+    pub false_positives: [u64; COUNTED],
+}
+
+impl ShownAnswers {
+    /// What to show now: not less than anybody was shown before.
+    pub fn next(&self, counts: &Shards<Arc<FilterCounts>>) -> FilterAnswers {
+        let (sums, mut answers) = (FilterSums::of(counts), FilterAnswers::default());
+        let raised = |shown: &AtomicU64, sum: u64| shown.fetch_max(sum, Relaxed).max(sum);
+        for level in 0..COUNTED {
+            let negatives = sums.probes[level].saturating_sub(sums.maybes[level]);
+            // In this order: a thread that is shown a negative is also shown its probe.
+            answers.probes[level] = raised(&self.probes[level], sums.probes[level]);
+            answers.negatives[level] = raised(&self.negatives[level], negatives).min(answers.probes[level]);
+            answers.false_positives[level] =
+                raised(&self.false_positives[level], sums.false_positives[level]);
+        }
+        answers
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::sync::atomic::AtomicBool;
+
+    /// What a thread has counted in one word moves to the counters of the levels now and then. Somebody who
+    /// polls must see neither a moment without it nor one with twice as much.
+    #[test]
+    fn shown_answers_never_fall_while_several_threads_count() {
+        let (counts, shown) = (Shards::<Arc<FilterCounts>>::default(), ShownAnswers::default());
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let mine = FilterCounters::from(counts.mine());
+                    while !is_over.load(Relaxed) {
+                        (0..64).for_each(|_| mine.denials(LevelCounts::one(0)));
+                        mine.probe(1, Verdict::Maybe);
+                    }
+                });
+            }
+            let mut before = shown.next(&counts);
+            for _ in 0..200_000 {
+                let now = shown.next(&counts);
+                let pairs = [
+                    (before.probes, now.probes),
+                    (before.negatives, now.negatives),
+                    (before.false_positives, now.false_positives),
+                ];
+                let has_risen = pairs.iter().all(|(before, now)| before.iter().zip(now).all(|(b, n)| b <= n));
+                let is_possible =
+                    now.probes.iter().zip(&now.negatives).all(|(probes, absent)| absent <= probes);
+                if !has_risen || !is_possible || now.negatives[1] > 0 {
+                    is_over.store(true, Relaxed);
+                    panic!("{pairs:?}");
+                }
+                before = now;
+            }
+            is_over.store(true, Relaxed);
+        });
+        let sums = FilterSums::of(&counts);
+        assert_eq!(shown.next(&counts).probes, sums.probes);
     }
 }

@@ -279,9 +279,10 @@ impl Writer {
 
     /// Stalls the writer until `wanted` returns `None`. If that takes a while, logs what it waits for.
     fn stall(&self, mut wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
-        let stalled = Instant::now();
+        let (stalled, mut has_waited) = (Instant::now(), false);
         let mut waiting = |control: &mut Control| {
             let kind = wanted(control);
+            has_waited |= kind.is_some();
             let metric = kind.map_or(0, |kind| WriteStall::of(kind).map_or(0, WriteStall::to_metric));
             self.shared.storage.metrics.write_stall.store(metric, Relaxed);
             kind
@@ -294,6 +295,7 @@ impl Writer {
             outcome = self.shared.wait_for_work(&mut waiting).map(|()| true);
         }
         self.shared.storage.metrics.write_stall.store(0, Relaxed);
+        self.shared.storage.metrics.stalls.fetch_add(u64::from(has_waited), Relaxed);
         self.shared.storage.metrics.stall_micros.fetch_add(stalled.elapsed().as_micros() as u64, Relaxed);
         outcome.map(|_| ())
     }

@@ -12,6 +12,7 @@ use crate::id::FileId;
 use crate::memtable::Memtable;
 use crate::sync::{Instant, lock, try_lock};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 /// How long a memtable with tombstones waits if the log is locked when it is due.
@@ -32,7 +33,9 @@ impl Writer {
             added: built,
             flushed: Some(flushed),
             ..LiveSetChange::default()
-        })
+        })?;
+        self.shared.storage.metrics.flushes.fetch_add(1, Relaxed);
+        Ok(())
     }
 
     /// Hands the active memtable to a flush, unless that has been done. Tries again later if the log is

@@ -1,0 +1,80 @@
+//! The text of a family.
+
+use super::StoreMetrics;
+use super::family::{Family, Number, Values};
+use std::fmt::{self, Display, Formatter, Write};
+
+/// Writes a family with the values of all stores. A family without values is left out.
+pub(super) fn write_family(family: &Family, stores: &[StoreMetrics], out: &mut Formatter<'_>) -> fmt::Result {
+    let mut samples = Samples { family, out, has_header: false };
+    for store in stores {
+        samples.write_store(store)?;
+    }
+    Ok(())
+}
+
+struct Samples<'a, 'f> {
+    family: &'a Family,
+    out: &'a mut Formatter<'f>,
+    has_header: bool,
+}
+
+impl Samples<'_, '_> {
+    fn write_store(&mut self, store: &StoreMetrics) -> fmt::Result {
+        let name = ("store", store.name.as_str());
+        match self.family.values {
+            Values::Store(value) => self.write("", &[name], &value(&store.stats)),
+            Values::MaybeStore(value) => {
+                value(&store.stats).map_or(Ok(()), |value| self.write("", &[name], &value))
+            }
+            Values::By(label, values) => values(&store.stats)
+                .iter()
+                .try_for_each(|(of, value)| self.write("", &[name, (label, of)], value)),
+            Values::Level(value) => store.stats.levels.iter().try_for_each(|level| {
+                self.write("", &[name, ("level", &level.level.to_string())], &value(level))
+            }),
+            Values::Keyspace(value) => store.keyspaces.iter().try_for_each(|(keyspace, stats)| {
+                self.write("", &[name, ("keyspace", keyspace)], &value(stats))
+            }),
+        }
+    }
+
+    /// Writes one value. An empty label is the same as none.
+    fn write(&mut self, suffix: &str, labels: &[(&str, &str)], value: &Number) -> fmt::Result {
+        let Family { name, kind, help, .. } = self.family;
+        if !std::mem::replace(&mut self.has_header, true) {
+            writeln!(self.out, "# HELP {name} {help}\n# TYPE {name} {}", kind.name())?;
+        }
+        write!(self.out, "{name}{suffix}")?;
+        let mut open = '{';
+        for (label, value) in labels.iter().filter(|(_, value)| !value.is_empty()) {
+            write!(self.out, "{open}{label}=\"{}\"", Escaped(value))?;
+            open = ',';
+        }
+        writeln!(self.out, "{} {value}", if open == ',' { "}" } else { "" })
+    }
+}
+
+impl Display for Number {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Whole(n) => n.fmt(out),
+            Number::Fraction(x) if x.is_infinite() => out.write_str(if *x > 0.0 { "+Inf" } else { "-Inf" }),
+            Number::Fraction(x) => x.fmt(out),
+        }
+    }
+}
+
+/// A label's value as it is written between quotes.
+struct Escaped<'a>(&'a str);
+
+impl Display for Escaped<'_> {
+    fn fmt(&self, out: &mut Formatter<'_>) -> fmt::Result {
+        self.0.chars().try_for_each(|c| match c {
+            '\\' => out.write_str("\\\\"),
+            '"' => out.write_str("\\\""),
+            '\n' => out.write_str("\\n"),
+            c => out.write_char(c),
+        })
+    }
+}
