@@ -6,7 +6,7 @@ use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
 use crate::{human, keyspace_stats, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use sidebloom::{LevelStats, MAX_KEY_BYTES, Stats};
+use sidebloom::{Exposition, LevelStats, MAX_KEY_BYTES, Stats};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -22,6 +22,9 @@ pub struct Args {
     /// Reads every key, more than once if there are fewer
     #[arg(long, value_name = "N", default_value_t = 0)]
     probe: u64,
+    /// Print the metrics of the store and of all keyspaces for Prometheus; docs/metrics.md lists them
+    #[arg(long, conflicts_with = "keyspace")]
+    prometheus: bool,
 }
 
 #[derive(Serialize)]
@@ -83,10 +86,19 @@ struct LevelRow {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        if self.prometheus {
+            cx.refuse_json("stats --prometheus")?;
+        }
         let opened = self.keyspace.open_to_read(cx)?;
         let db = &opened.db;
         db.warm()?; // Otherwise filters not verified yet would count as missing.
         let probed = if self.probe > 0 { ask_for_absent_keys(&opened, self.probe)? } else { 0 };
+        if self.prometheus {
+            let mut metrics = Exposition::new();
+            metrics.add_store("", db)?;
+            write!(cx.out(), "{metrics}")?;
+            return Ok(Outcome::Found);
+        }
         let stats = db.stats();
         if self.keyspace.is_given() {
             let observed = total(&stats.levels).observed_fpr();

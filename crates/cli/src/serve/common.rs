@@ -29,6 +29,10 @@ pub struct ServeArgs {
     /// Permissions of the Unix socket, in octal: who may write it may connect
     #[arg(long, value_name = "MODE", default_value = "600", value_parser = octal, requires = "unix_socket")]
     unix_socket_mode: u32,
+    /// Serve metrics for Prometheus on this address, at /metrics over HTTP; port 0 picks a free one. Needs no
+    /// password and is not encrypted: choose an address that only scrapers reach
+    #[arg(long, value_name = "ADDRESS")]
+    metrics: Option<String>,
     /// TLS for all clients over TCP: a file with the server's certificates, in PEM form, its own first
     #[arg(long, value_name = "FILE", requires = "tls_key")]
     tls_cert: Option<PathBuf>,
@@ -91,6 +95,8 @@ const PASSWORD_VARIABLE: &str = "SIDEBLOOM_GUARD_PASSWORD";
 struct Listening {
     listening: String,
     #[serde(skip_serializing_if = "Option::is_none")]
+    metrics: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
     name: Option<String>,
 }
 
@@ -98,6 +104,8 @@ struct Listening {
 pub struct Ready {
     endpoints: Endpoints,
     settings: Settings,
+    /// Where metrics are.
+    metrics: Option<String>,
     /// Removed at the end.
     unix_socket: Option<UnixSocket>,
 }
@@ -119,13 +127,14 @@ impl ServeArgs {
             check_address(address, users.need_password())?;
         }
         if !is_passed && !self.no_listen {
-            let address = self.address()?;
+            let address = address("--listen", &self.listen)?;
             check_address(address, users.need_password())?;
             endpoints.bound = Some(server::bind(address).map_err(|e| {
                 Failure::message(format!("cannot listen on {address}: {e}; choose another with --listen"))
             })?);
         }
         self.add_tls(&mut endpoints)?;
+        let metrics = self.add_metrics(&mut endpoints)?;
         let mut unix_socket = None;
         if let Some(path) = &self.unix_socket {
             let (listener, socket) = UnixSocket::bind(path, self.unix_socket_mode)?;
@@ -142,7 +151,7 @@ impl ServeArgs {
             checkpoints,
             threads: self.threads.map_or_else(cores, usize::from),
         };
-        Ok(Ready { endpoints, settings, unix_socket })
+        Ok(Ready { endpoints, settings, metrics, unix_socket })
     }
 
     fn users(&self) -> Result<Users, Failure> {
@@ -168,11 +177,15 @@ impl ServeArgs {
         Ok(server::one_user(&passwords))
     }
 
-    fn address(&self) -> Result<SocketAddr, Failure> {
-        let wrong = |why: String| Failure::message(format!("--listen {}: {why}", self.listen));
-        let found =
-            self.listen.to_socket_addrs().map_err(|e| wrong(format!("{e}; expected ADDRESS:PORT")))?;
-        found.into_iter().next().ok_or_else(|| wrong("no such address".into()))
+    /// Takes the address for metrics. Returns the URL of the metrics.
+    fn add_metrics(&self, endpoints: &mut Endpoints) -> Result<Option<String>, Failure> {
+        let Some(wanted) = &self.metrics else { return Ok(None) };
+        let wanted = address("--metrics", wanted)?;
+        let cannot = |e| Failure::message(format!("--metrics {wanted}: cannot listen: {e}"));
+        let socket = server::bind(wanted).map_err(cannot)?;
+        let bound = socket.local_addr().map_err(cannot)?;
+        endpoints.metrics = Some(socket);
+        Ok(Some(format!("http://{bound}/metrics")))
     }
 
     #[cfg(not(feature = "tls"))]
@@ -192,6 +205,13 @@ impl ServeArgs {
         }
         Ok(())
     }
+}
+
+/// The address that an option names.
+fn address(option: &str, text: &str) -> Result<SocketAddr, Failure> {
+    let wrong = |why: String| Failure::message(format!("{option} {text}: {why}"));
+    let found = text.to_socket_addrs().map_err(|e| wrong(format!("{e}; expected ADDRESS:PORT")))?;
+    found.into_iter().next().ok_or_else(|| wrong("no such address".into()))
 }
 
 /// Without passwords, only this machine is served.
@@ -215,13 +235,13 @@ impl Ready {
         dependency: Option<oneshot::Receiver<Failure>>,
         name: Option<String>,
     ) -> Result<(), Failure> {
-        let Ready { endpoints, settings, unix_socket } = self;
+        let Ready { endpoints, settings, metrics, unix_socket } = self;
         allocator::give_back_large_buffers();
         scheduler::take_short_turns();
         let announce = |address: Option<SocketAddr>| {
             let tcp = address.map(|address| address.to_string());
             let unix = unix_socket.as_ref().map(|socket| format!("unix:{}", socket.path.display()));
-            announce(cx, &[tcp, unix].into_iter().flatten().collect::<Vec<_>>(), name)
+            announce(cx, &[tcp, unix].into_iter().flatten().collect::<Vec<_>>(), metrics, name)
         };
         server::run(endpoints, served, dependency, settings, announce).map_err(|error| match error {
             ServeError::Store(error) => Failure::Store(error),
@@ -231,11 +251,20 @@ impl Ready {
     }
 }
 
-fn announce(cx: &Context, places: &[String], name: Option<String>) -> Result<(), Failure> {
+fn announce(
+    cx: &Context,
+    places: &[String],
+    metrics: Option<String>,
+    name: Option<String>,
+) -> Result<(), Failure> {
     let listening =
         if places.is_empty() { "the sockets that were passed".to_owned() } else { places.join(" and ") };
-    let report = Listening { listening, name };
-    cx.report(&report, |out| Ok(writeln!(out, "listening on {}", report.listening)?))?;
+    let report = Listening { listening, metrics, name };
+    cx.report(&report, |out| {
+        writeln!(out, "listening on {}", report.listening)?;
+        let mut metrics = report.metrics.iter();
+        Ok(metrics.try_for_each(|url| writeln!(out, "metrics on {url}"))?)
+    })?;
     cx.flush()?;
     passed::tell_ready();
     Ok(())

@@ -16,6 +16,7 @@ mod guard_serve_transactions;
 mod keyspaces;
 mod load;
 mod load_files;
+mod metrics;
 #[cfg(feature = "postgres")]
 #[path = "../../../postgres/tests/support/mod.rs"]
 mod postgres_support;

@@ -15,7 +15,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot, watch};
 
 /// Connections waiting to be accepted; the system has its own limit.
-const BACKLOG: u32 = 4096;
+pub const BACKLOG: u32 = 4096;
 /// When the server stops, it waits this long for clients to read their replies.
 const STOP_TIMEOUT: Duration = Duration::from_secs(5);
 /// Descriptors not for connections: the stores', the listeners', the runtime's.
@@ -58,6 +58,8 @@ pub struct Endpoints {
     pub tcp: Option<std::net::TcpListener>,
     /// A Unix socket that listens.
     pub unix: Option<std::os::unix::net::UnixListener>,
+    /// A bound address for metrics over HTTP.
+    pub metrics: Option<TcpSocket>,
     /// Encrypts what comes over TCP.
     #[cfg(feature = "tls")]
     pub tls: Option<Tls>,

@@ -12,6 +12,7 @@ mod executor;
 mod item_command;
 mod listen;
 mod memory;
+mod metrics;
 mod multi;
 mod on_filters;
 mod on_guard;
@@ -106,7 +107,7 @@ pub fn users_of(text: &str) -> Result<Users, (usize, String)> {
 /// `announce` with the address over TCP, if there is one, once clients can connect. After a return without an
 /// error, every acknowledged change is durable.
 pub fn run<E>(
-    endpoints: Endpoints,
+    mut endpoints: Endpoints,
     served: Served,
     dependency: Option<oneshot::Receiver<E>>,
     mut settings: Settings,
@@ -114,17 +115,26 @@ pub fn run<E>(
 ) -> Result<(), ServeError<E>> {
     let system = |what| move |source| ServeError::System { what, source };
     let filters = served.filters.map(Arc::new);
+    let named =
+        |guard: &ServedGuard| (String::from_utf8_lossy(&guard.name).into_owned(), guard.guard.clone());
+    let guards = served.guards.iter().map(named).collect();
+    let measured = metrics::Measured { guards, filters: filters.clone() };
     let (catalog, writing) =
         Catalog::start(served.guards, filters.clone()).map_err(system("start a thread"))?;
     let runtime = runtime(settings.threads).map_err(system("start threads"))?;
     let entered = runtime.enter();
     let signals = listen::Signals::catch().map_err(system("watch for signals"))?;
     settings.max_clients = listen::make_room(settings.max_clients);
+    let for_metrics = endpoints.metrics.take().map(|socket| socket.listen(listen::BACKLOG)).transpose();
+    let for_metrics = for_metrics.map_err(system("listen for metrics"))?;
     let listeners = listen::Listeners::start(endpoints).map_err(system("listen"))?;
     let address = listeners.address().map_err(system("listen"))?;
     let server = Arc::new(Server::new(catalog, settings, address.map_or(0, |address| address.port())));
     if let Some(filters) = filters {
         tokio::task::spawn(delete_expired(Arc::clone(&server), filters));
+    }
+    if let Some(listener) = for_metrics {
+        tokio::task::spawn(metrics::serve(listener, measured));
     }
     drop(entered);
     announce(address).map_err(ServeError::Dependency)?;
