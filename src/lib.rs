@@ -93,6 +93,7 @@ mod api;
 mod bounds;
 mod direction;
 mod engine;
+mod event;
 #[cfg(test)]
 #[path = "../fixtures/golden.rs"]
 mod golden;
@@ -120,10 +121,11 @@ pub use api::{
 pub use bounds::KeyBounds;
 pub use engine::copies::file_set::{FileSet, SegmentEntry};
 pub use engine::filters::RebuildReport;
-pub use engine::metrics::WriteStall;
+pub use engine::latency::{Latencies, LatencyHistogram};
 pub use engine::repair::{LogSalvage, LostRange, RepairReport, repair};
 pub use engine::verify::VerifyReport;
 pub use error::{Error, IoOp, Result};
+pub use event::{Event, WriteStall};
 pub use key::{Expiry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use merge::{Skipped, SkippedKeys};
 pub use options::{Durability, FilterPolicy, Isolation, KeyspaceOptions, Options};

@@ -1,8 +1,10 @@
 //! How durations, times and codes of the statistics serialise: as numbers in base units, and as names.
 
-use crate::engine::metrics::WriteStall;
+use crate::engine::latency::{Latencies, LatencyHistogram};
+use crate::event::WriteStall;
 use crate::hash::KeyHash;
-use serde::{Serialize, Serializer};
+
+use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// A duration in seconds.
@@ -23,4 +25,27 @@ pub(super) fn write_stall<S: Serializer>(stall: &Option<WriteStall>, to: S) -> R
 /// The name of a hash function.
 pub(super) fn key_hash<S: Serializer>(hash: &KeyHash, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_str(hash.name())
+}
+
+impl Serialize for Latencies {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let mut map = to.serialize_map(None)?;
+        self.by_name().try_for_each(|(name, histogram)| map.serialize_entry(name, histogram))?;
+        map.end()
+    }
+}
+
+/// The number of calls, their time and some quantiles; these are null without calls.
+impl Serialize for LatencyHistogram {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        let quantile = |share| self.quantile(share).map(|time| time.as_secs_f64());
+        let mut fields = to.serialize_struct("LatencyHistogram", 6)?;
+        fields.serialize_field("count", &self.count())?;
+        fields.serialize_field("sum_seconds", &self.sum().as_secs_f64())?;
+        fields.serialize_field("p50_seconds", &quantile(0.5))?;
+        fields.serialize_field("p90_seconds", &quantile(0.9))?;
+        fields.serialize_field("p99_seconds", &quantile(0.99))?;
+        fields.serialize_field("p999_seconds", &quantile(0.999))?;
+        fields.end()
+    }
 }

@@ -1,8 +1,9 @@
 //! The statistics of a store.
 
 use crate::engine::Engine;
-use crate::engine::metrics::WriteStall;
+use crate::engine::latency::Latencies;
 use crate::engine::read::counts::FilterAnswers;
+use crate::event::WriteStall;
 use crate::hash::KeyHash;
 use crate::live::{LiveSegment, Segments};
 use crate::sidecar::{Facts, Residency};
@@ -87,6 +88,8 @@ pub struct Stats {
     pub descriptor_waits: u64,
     /// How often a writer has waited for a flush or a compaction.
     pub stalls: u64,
+    /// Events that the [callback](crate::Options::on_event) was not told because too many waited for it.
+    pub events_dropped: u64,
     /// Time by which writers were delayed or stalled, in microseconds.
     pub stall_micros: u64,
     /// What writers wait for now; `None` if they do not.
@@ -111,6 +114,9 @@ pub struct Stats {
         serde(rename = "follower_age_seconds", serialize_with = "super::serialize::seconds")
     )]
     pub follower_age: Option<Duration>,
+    /// How long operations took, if [`Options::latency_histograms`](crate::Options::latency_histograms) asks
+    /// for that.
+    pub latencies: Option<Latencies>,
     /// The levels, from 0 to the deepest in use. Quarantined segments belong to none.
     pub levels: Vec<LevelStats>,
 }
@@ -132,7 +138,7 @@ impl Stats {
             filter_probes filter_negatives filter_false_positives prefix_probes prefix_negatives filters_unavailable
             segment_opens block_reads block_cache_hits bytes_read user_bytes log_bytes flush_bytes compaction_bytes
             compaction_read_bytes filter_bytes_written descriptor_waits stall_micros shortages
-            flushes compactions filters_rebuilt background_failures stalls
+            flushes compactions filters_rebuilt background_failures stalls events_dropped
         };
         counters.into_iter()
     }
@@ -304,6 +310,7 @@ impl Stats {
             background_failures: get(&metrics.background_failures),
             descriptor_waits: get(&metrics.descriptor_waits),
             stalls: get(&metrics.stalls),
+            events_dropped: storage.events.dropped(),
             stall_micros: get(&metrics.stall_micros),
             write_stall: WriteStall::of_metric(get(&metrics.write_stall)),
             shortages: get(&metrics.shortages),
@@ -312,6 +319,7 @@ impl Stats {
             memtable_bytes: view.memtables().map(|table| table.bytes() as u64).sum(),
             key_hash: storage.header.hasher.function(),
             follower_age: engine.follower.as_ref().map(|follower| follower.following().age()),
+            latencies: storage.latencies.as_ref().map(|latencies| latencies.sums()),
             levels,
         }
     }

@@ -4,6 +4,7 @@ use crate::engine::backoff::TaskKind;
 use crate::engine::control::Control;
 use crate::engine::shared::Shared;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::remedy::{Remedy, is_full};
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -46,11 +47,15 @@ impl Shared {
     }
 
     pub fn count_shortage(&self, error: &Error) {
-        if error.is_out_of_descriptors() {
-            self.storage.metrics.descriptor_waits.fetch_add(1, Relaxed);
+        let (counter, resource) = if error.is_out_of_descriptors() {
+            (&self.storage.metrics.descriptor_waits, "descriptors")
         } else if matches!(error, Error::Io { source, .. } if is_full(source)) {
-            self.storage.metrics.shortages.fetch_add(1, Relaxed);
-        }
+            (&self.storage.metrics.shortages, "disk")
+        } else {
+            return;
+        };
+        counter.fetch_add(1, Relaxed);
+        self.storage.events.emit(Event::Shortage { resource, error: error.to_string() });
     }
 
     /// Waits until `wanted` returns `None`. Fails if an attempt at the work that it returned fails.

@@ -2,19 +2,10 @@
 
 use crate::engine::backoff::TaskKind;
 use crate::engine::read::counts::{FilterCounts, ShownAnswers};
+use crate::event::WriteStall;
 use crate::shards::Shards;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// What a write waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum WriteStall {
-    /// Two full memtables wait for a flush.
-    Flush,
-    /// Level 0 has so many segments that a compaction must come first.
-    Compaction,
-}
 
 impl WriteStall {
     pub(crate) fn of(kind: TaskKind) -> Option<Self> {
@@ -22,14 +13,6 @@ impl WriteStall {
             TaskKind::Flush => Some(WriteStall::Flush),
             TaskKind::Compaction => Some(WriteStall::Compaction),
             TaskKind::Sidecars => None,
-        }
-    }
-
-    /// As in metrics and events: `flush` or `compaction`.
-    pub fn name(self) -> &'static str {
-        match self {
-            WriteStall::Flush => "flush",
-            WriteStall::Compaction => "compaction",
         }
     }
 

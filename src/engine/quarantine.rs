@@ -8,6 +8,7 @@
 
 use crate::engine::publish::{LiveSetChange, Publisher};
 use crate::error::Error;
+use crate::event::Event;
 use crate::id::{FileId, FileKind};
 use crate::live::LiveSet;
 use crate::manifest::{Place, Quarantine};
@@ -27,10 +28,9 @@ impl Publisher {
         if segment.is_quarantined() {
             return true;
         }
-        tracing::warn!(
-            file = %self.shared().storage.path_of(id, FileKind::Segment).display(), %error,
-            "cannot read a segment completely; its readable blocks still serve reads, but compactions leave it out; run `sidebloom repair`"
-        );
+        let storage = &self.shared().storage;
+        let file = storage.path_of(id, FileKind::Segment).display().to_string();
+        storage.events.emit(Event::Quarantine { file, error: error.to_string() });
         if self.shared().check_writable().is_err() {
             return true;
         }

@@ -11,6 +11,7 @@ use super::control::Control;
 use super::read::view::View;
 use super::storage::Storage;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::id::FileId;
 use crate::key::{AsOf, Seq};
 use crate::live::LiveSet;
@@ -246,7 +247,7 @@ impl Shared {
         }
         let cause: Arc<str> = cause.into();
         if self.failure.set(Arc::clone(&cause)).is_ok() {
-            tracing::error!(%cause, "store is read-only until it is reopened");
+            self.storage.events.emit(Event::Failed { cause: cause.to_string() });
         }
         // A thread that has just checked for a failure must not miss the wake-up.
         let _control = self.control.lock();

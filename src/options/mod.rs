@@ -3,6 +3,7 @@
 mod filter_policy;
 mod keyspace_options;
 mod stored_keyspace_options;
+mod watching;
 
 pub use filter_policy::FilterPolicy;
 pub(crate) use filter_policy::Objective;
@@ -10,6 +11,7 @@ pub use keyspace_options::KeyspaceOptions;
 pub(crate) use stored_keyspace_options::{
     Unreadable, decode as decode_keyspace_options, encode as encode_keyspace_options,
 };
+pub(crate) use watching::EventCallback;
 
 use crate::error::{Error, Result};
 use crate::filter::{PrefixExtractor, PrefixSet};
@@ -78,6 +80,8 @@ pub struct Options {
     pub(crate) mode: Option<u32>,
     pub(crate) fs: Arc<dyn Fs>,
     pub(crate) clock: Arc<dyn WallClock>,
+    pub(crate) on_event: Option<EventCallback>,
+    pub(crate) latency_histograms: bool,
 }
 
 impl Default for Options {
@@ -105,6 +109,8 @@ impl Default for Options {
             mode: None,
             fs: Arc::new(RealFs),
             clock: Arc::new(SystemClock),
+            on_event: None,
+            latency_histograms: false,
         }
     }
 }

@@ -35,6 +35,15 @@ pub use wall_clock::{SystemClock, WallClock};
 use std::sync::{PoisonError, TryLockError};
 use std::time::Duration;
 
+/// Whether the calling thread is this one.
+pub(crate) fn is_current(thread: &JoinHandle<()>) -> bool {
+    #[cfg(not(sidebloom_schedules))]
+    let current = std::thread::current();
+    #[cfg(sidebloom_schedules)]
+    let current = shuttle::thread::current();
+    thread.thread().id() == current.id()
+}
+
 /// Locks a mutex, even if a thread panicked while it held the lock: every critical section leaves its data
 /// valid at each step.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {

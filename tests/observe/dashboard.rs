@@ -13,7 +13,7 @@ fn metrics_of_live_stores() -> BTreeMap<String, Family> {
     let writer = Options::new().open(&path).unwrap();
     writer.put("key", "value").unwrap();
     writer.flush().unwrap();
-    let follower = Options::new().follow(true).open(&path).unwrap();
+    let follower = Options::new().latency_histograms(true).follow(true).open(&path).unwrap();
     let mut metrics = Exposition::new();
     metrics.add_store("writer", &writer).unwrap();
     metrics.add_store("follower", &follower).unwrap();

@@ -11,7 +11,9 @@ mod support;
 
 mod counters;
 mod dashboard;
+mod events;
 mod exposition;
+mod latencies;
 mod prometheus;
 #[cfg(feature = "serde")]
 mod serialise;

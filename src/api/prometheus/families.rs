@@ -3,10 +3,10 @@
 //! Names follow Prometheus' conventions: the unit is in the name, base units only (seconds, bytes), `_total`
 //! for counters, `_ratio` for 0 to 1. Durations of [`Stats`] are converted.
 
-use super::family::Kind::{Counter, Gauge};
-use super::family::Values::{By, Keyspace, Level, MaybeStore, Store};
+use super::family::Kind::{Counter, Gauge, Histogram};
+use super::family::Values::{By, Keyspace, Latencies, Level, MaybeStore, Store};
 use super::family::{Family, Kind, Values};
-use crate::engine::metrics::WriteStall;
+use crate::event::WriteStall;
 
 const fn family(name: &'static str, kind: Kind, values: Values, help: &'static str) -> Family {
     Family { name, kind, help, values }
@@ -59,6 +59,8 @@ pub(super) static FAMILIES: &[Family] = &[
     family("sidebloom_shortages_total", Counter, By("resource", |s| {
         vec![("disk", s.shortages.into()), ("descriptors", s.descriptor_waits.into())]
     }), "Attempts that failed for lack of disk space or of file descriptors."),
+    family("sidebloom_events_dropped_total", Counter, Store(|s| s.events_dropped.into()),
+        "Events that the callback was not told because too many waited for it."),
     // Writes and what they cost.
     family("sidebloom_user_bytes_total", Counter, Store(|s| s.user_bytes.into()),
         "Bytes of keys and values written by the user. What is written below, divided by this, is the write amplification."),
@@ -98,6 +100,9 @@ pub(super) static FAMILIES: &[Family] = &[
         "Probes for a prefix answered \"absent\"."),
     family("sidebloom_expected_false_positives", Gauge, Store(|s| s.expected_false_positives().into()),
         "Expected number of false positives in a lookup of a missing key within the range of every run."),
+    // Latencies, if Options::latency_histograms asks for them.
+    family("sidebloom_latency_seconds", Histogram, Latencies,
+        "Latency of operations. get_hit and get_miss are a sample of about one in 64, so their counts are too; put, commit (syncs of the log) and stall are complete."),
     // What a store follows.
     family("sidebloom_follower_age_seconds", Gauge, MaybeStore(|s| Some(s.follower_age?.as_secs_f64().into())),
         "In a store that follows another process: everything written longer ago than this is visible."),

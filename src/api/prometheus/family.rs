@@ -10,6 +10,8 @@ pub(super) enum Kind {
     Counter,
     /// Rises and falls.
     Gauge,
+    /// Counters of values up to each of some bounds.
+    Histogram,
 }
 
 impl Kind {
@@ -17,6 +19,7 @@ impl Kind {
         match self {
             Kind::Counter => "counter",
             Kind::Gauge => "gauge",
+            Kind::Histogram => "histogram",
         }
     }
 }
@@ -59,6 +62,8 @@ pub(super) enum Values {
     MaybeStore(fn(&Stats) -> Option<Number>),
     /// One for each value of this label.
     By(&'static str, fn(&Stats) -> Vec<(&'static str, Number)>),
+    /// A histogram for each operation that is timed.
+    Latencies,
     /// One for each level.
     Level(fn(&LevelStats) -> Number),
     /// One for each keyspace.
@@ -72,6 +77,7 @@ impl Values {
         match self {
             Values::Store(_) | Values::MaybeStore(_) => None,
             Values::By(label, _) => Some(label),
+            Values::Latencies => Some("operation"),
             Values::Level(_) => Some("level"),
             Values::Keyspace(_) => Some("keyspace"),
         }

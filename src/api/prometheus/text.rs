@@ -2,7 +2,11 @@
 
 use super::StoreMetrics;
 use super::family::{Family, Number, Values};
+use crate::engine::latency::{Latencies, LatencyHistogram};
 use std::fmt::{self, Display, Formatter, Write};
+
+/// The bounds of histograms are the powers of two of nanoseconds from 2^6, 64 ns, to 2^33, 8.6 s.
+const BOUNDS: (u32, u32) = (6, 33);
 
 /// Writes a family with the values of all stores. A family without values is left out.
 pub(super) fn write_family(family: &Family, stores: &[StoreMetrics], out: &mut Formatter<'_>) -> fmt::Result {
@@ -30,6 +34,10 @@ impl Samples<'_, '_> {
             Values::By(label, values) => values(&store.stats)
                 .iter()
                 .try_for_each(|(of, value)| self.write("", &[name, (label, of)], value)),
+            Values::Latencies => {
+                let mut all = store.stats.latencies.iter().flat_map(Latencies::by_name);
+                all.try_for_each(|(operation, times)| self.write_histogram(name, operation, times))
+            }
             Values::Level(value) => store.stats.levels.iter().try_for_each(|level| {
                 self.write("", &[name, ("level", &level.level.to_string())], &value(level))
             }),
@@ -37,6 +45,23 @@ impl Samples<'_, '_> {
                 self.write("", &[name, ("keyspace", keyspace)], &value(stats))
             }),
         }
+    }
+
+    fn write_histogram(
+        &mut self,
+        store: (&str, &str),
+        operation: &str,
+        times: &LatencyHistogram,
+    ) -> fmt::Result {
+        let operation = ("operation", operation);
+        for (bound, below) in times.below_powers(BOUNDS.0, BOUNDS.1) {
+            let bound = bound.as_secs_f64().to_string();
+            self.write("_bucket", &[store, operation, ("le", &bound)], &below.into())?;
+        }
+        let count = times.count();
+        self.write("_bucket", &[store, operation, ("le", "+Inf")], &count.into())?;
+        self.write("_sum", &[store, operation], &times.sum().as_secs_f64().into())?;
+        self.write("_count", &[store, operation], &count.into())
     }
 
     /// Writes one value. An empty label is the same as none.

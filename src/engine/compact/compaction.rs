@@ -31,6 +31,18 @@ pub(crate) enum CompactionKind {
     Rewrite,
 }
 
+impl CompactionKind {
+    /// As in events.
+    pub fn name(self) -> &'static str {
+        match self {
+            CompactionKind::Merge => "merge",
+            CompactionKind::Move => "move",
+            CompactionKind::Drop => "drop",
+            CompactionKind::Rewrite => "rewrite",
+        }
+    }
+}
+
 /// Segments to compact into `output_level`.
 pub(crate) struct Compaction {
     pub kind: CompactionKind,

@@ -16,12 +16,14 @@ use crate::engine::storage::segment_builder::UnpublishedSegments;
 use crate::engine::verify::check_whole;
 use crate::engine::write::commit::LEVEL0_SLOWDOWN;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::key::{EntryKind, Seq, SplitKey};
 use crate::live::{LiveSegment, RangedRuns};
 use crate::merge::RunWalk;
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
 use crate::ranges::{RangeTombstones, Span};
 use crate::segment::Access;
+use crate::sync::Instant;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::Bound;
@@ -36,46 +38,65 @@ impl Compactor {
     pub fn compact_one(&self, compaction: &Compaction) -> Result<()> {
         let metrics = &self.shared.storage.metrics;
         let _running = Running::begin(&metrics.compactions_running);
-        match compaction.kind {
+        let began = Instant::now();
+        let outputs = match compaction.kind {
             CompactionKind::Drop => self.drop_unread(compaction)?,
             CompactionKind::Move => self.change_level(compaction)?,
             CompactionKind::Merge | CompactionKind::Rewrite => self.merge_and_publish(compaction)?,
-        }
+        };
+        let Some(outputs) = outputs else { return Ok(()) };
+        let inputs = Size::of(compaction.inputs());
         metrics.compactions.fetch_add(1, Relaxed);
+        self.shared.storage.events.emit(Event::Compaction {
+            kind: compaction.kind.name(),
+            output_level: compaction.output_level.into(),
+            input_segments: inputs.segments,
+            input_bytes: inputs.bytes,
+            output_segments: outputs.segments,
+            output_bytes: outputs.bytes,
+            seconds: began.elapsed().as_secs_f64(),
+        });
         Ok(())
     }
 
-    /// Moves the inputs to the output level.
-    fn change_level(&self, compaction: &Compaction) -> Result<()> {
-        let upper = &compaction.upper;
+    /// Moves the inputs to the output level. `None` if they have changed since.
+    fn change_level(&self, compaction: &Compaction) -> Result<Option<Size>> {
+        let (upper, mut moved) = (&compaction.upper, None);
         self.publisher.publish_if(|live| {
             // A segment that has since gone to quarantine stays there: nobody has read it.
             let is_as_planned =
                 |s: &LiveSegment| live.now(&s.meta).is_some_and(|now| now.meta.place == s.meta.place);
-            upper.iter().all(is_as_planned).then(|| LiveSetChange {
+            moved = upper.iter().all(is_as_planned).then(|| Size::of(upper));
+            moved.map(|_| LiveSetChange {
                 added: upper.iter().map(|s| s.at_level(compaction.output_level)).collect(),
                 removed: upper.clone(),
                 ..LiveSetChange::default()
             })
-        })
+        })?;
+        Ok(moved)
     }
 
-    fn merge_and_publish(&self, compaction: &Compaction) -> Result<()> {
+    /// `None` if the store is closing.
+    fn merge_and_publish(&self, compaction: &Compaction) -> Result<Option<Size>> {
         let merged = self.merge(compaction).map_err(|error| self.trace_to_input(compaction, error));
-        let Some(added) = merged? else { return Ok(()) };
-        let removed = compaction.inputs().cloned().collect();
-        self.publisher.publish(LiveSetChange { added, removed, ..LiveSetChange::default() })
+        let Some(added) = merged? else { return Ok(None) };
+        let (removed, size) = (compaction.inputs().cloned().collect(), Size::of(&added));
+        self.publisher.publish(LiveSetChange { added, removed, ..LiveSetChange::default() })?;
+        Ok(Some(size))
     }
 
     /// Removes segments whose rows are all deleted by range tombstones, or have all expired, without reading
-    /// them.
-    fn drop_unread(&self, compaction: &Compaction) -> Result<()> {
+    /// them. `None` if they have changed since.
+    fn drop_unread(&self, compaction: &Compaction) -> Result<Option<Size>> {
+        let mut dropped = None;
         self.publisher.publish_if(|live| {
             let are_same =
                 compaction.upper.iter().all(|s| live.now(&s.meta).is_some_and(|now| now.meta == s.meta));
             let removed = compaction.upper.clone();
-            are_same.then(|| LiveSetChange { removed, ..LiveSetChange::default() })
-        })
+            dropped = are_same.then(Size::default);
+            dropped.map(|_| LiveSetChange { removed, ..LiveSetChange::default() })
+        })?;
+        Ok(dropped)
     }
 
     /// Writes the merged segments; `None` if the store is closing.
@@ -187,6 +208,22 @@ impl Compactor {
             self.compact_one(&compaction)?;
         }
         Ok(())
+    }
+}
+
+/// The number and the size of segments.
+#[derive(Clone, Copy, Default)]
+struct Size {
+    segments: u64,
+    bytes: u64,
+}
+
+impl Size {
+    fn of<'a>(segments: impl IntoIterator<Item = &'a LiveSegment>) -> Self {
+        segments.into_iter().fold(Size::default(), |sum, segment| Size {
+            segments: sum.segments + 1,
+            bytes: sum.bytes.saturating_add(segment.meta.file_bytes),
+        })
     }
 }
 

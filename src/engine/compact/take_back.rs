@@ -19,6 +19,8 @@ use crate::engine::control::Control;
 use crate::engine::tasks::queue::Queue;
 use crate::engine::verify::check_whole;
 use crate::error::Result;
+use crate::event::Event;
+use crate::id::FileKind;
 use crate::live::{LiveSegment, LiveSet, hull};
 use crate::manifest::Quarantine;
 use crate::options::Options;
@@ -117,7 +119,9 @@ impl Compactor {
         if self.shared.live().now(meta).is_some_and(LiveSegment::is_quarantined) {
             return Ok(()); // The store is closing.
         }
-        tracing::info!(segment = %meta.id, "a segment is readable again and has left quarantine");
+        let storage = &self.shared.storage;
+        let file = storage.path_of(meta.id, FileKind::Segment).display().to_string();
+        storage.events.emit(Event::QuarantineEnd { file });
         self.filters.queue_if_without_sidecar(meta);
         Ok(())
     }

@@ -4,16 +4,19 @@ use super::FilterKeeper;
 use crate::direction::Direction;
 use crate::engine::tasks::queue::Queue;
 use crate::error::Result;
+use crate::event::Event;
 use crate::filter::FilterSpec;
+use crate::id::FileKind;
 use crate::key::HEADS_START;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::SegmentMeta;
 use crate::segment::Access;
 use crate::sidecar::{LiveSidecar, Members, Sidecar, Unusable};
-use crate::sync::assert_unlocked;
+use crate::sync::{Instant, assert_unlocked};
 use std::ops::Bound;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
 
 impl FilterKeeper {
     /// Queues every unverified sidecar, and every segment without a sidecar.
@@ -122,9 +125,10 @@ impl FilterKeeper {
         segment: &LiveSegment,
         spec: FilterSpec,
     ) -> Result<Option<LiveSidecar>> {
+        let began = Instant::now();
         let members = self.hash_keys(segment);
         // Under the manifest lock, no compaction can remove the segment before the new file exists.
-        let _publishing = self.publisher.hold();
+        let publishing = self.publisher.hold();
         if self.shared.live().now(&segment.meta).is_none() {
             return Ok(None); // The segment was removed, so a failed read of it does not matter.
         }
@@ -133,13 +137,23 @@ impl FilterKeeper {
             .storage
             .create_sidecar(&segment.meta, &members?, spec)
             .map_err(|e| self.shared.fail(e))?;
-        match sidecar {
-            None => self.recheck_missing_later(),
-            Some(_) => _ = self.shared.storage.metrics.filters_rebuilt.fetch_add(1, Relaxed),
+        if sidecar.is_none() {
+            self.recheck_missing_later();
         }
         self.shared.storage.fs.sync_dir(&self.shared.storage.dir).map_err(|e| self.shared.fail(e))?;
         self.install(&segment.meta, sidecar.clone());
+        drop(publishing);
+        if sidecar.is_some() {
+            self.note_rebuilt(&segment.meta, began.elapsed());
+        }
         Ok(sidecar)
+    }
+
+    fn note_rebuilt(&self, meta: &SegmentMeta, time: Duration) {
+        let storage = &self.shared.storage;
+        storage.metrics.filters_rebuilt.fetch_add(1, Relaxed);
+        let file = storage.path_of(meta.id, FileKind::Filter).display().to_string();
+        storage.events.emit(Event::FilterRebuilt { file, keys: meta.entries, seconds: time.as_secs_f64() });
     }
 
     /// If a new segment's sidecar could not be created, a background thread tries again later (I2).

@@ -30,6 +30,7 @@ use crate::engine::open::recover::Recovery;
 use crate::engine::shared::Shared;
 use crate::engine::storage::Storage;
 use crate::error::{Error, IoOp, Result};
+use crate::event::Event;
 use crate::fs::Stamp;
 use crate::id::{FileId, FileKind, LOCK};
 use crate::key::Seq;
@@ -50,6 +51,8 @@ const LOOK_EVERY: Duration = Duration::from_millis(10);
 const CLOCK_TICK: Duration = Duration::from_millis(25);
 /// For file systems with times in whole seconds, such as ext3, or ext4 with 128-byte inodes.
 const COARSE_TICK: Duration = Duration::from_secs(2);
+/// An age at which a follower lags.
+const LAG: Duration = Duration::from_secs(1);
 /// How often it starts over because the manifest changed while it was reading.
 const ATTEMPTS: usize = 100;
 
@@ -124,6 +127,7 @@ impl Follower {
 
     /// Catches up regularly until the store is closed.
     pub fn follow_until_closed(&self) {
+        let mut lagging_since = None;
         loop {
             let control = self.shared.control.lock();
             if control.closing || self.shared.sleep(control, Some(LOOK_EVERY)).closing {
@@ -131,6 +135,7 @@ impl Follower {
             }
             let outcome = self.shared.guarded(|| self.catch_up().inspect(|()| self.look_at_filters()));
             let Some(outcome) = outcome else { return };
+            self.note_lag(&mut lagging_since);
             let mut at = lock(&self.following.at);
             let failed_before = std::mem::replace(&mut at.failing, outcome.is_err());
             match outcome {
@@ -140,6 +145,23 @@ impl Follower {
                 Ok(()) if failed_before => tracing::info!("follows the store's writer again"),
                 _ => {}
             }
+        }
+    }
+
+    /// Tells when the follower begins to lag, and when it has caught up.
+    fn note_lag(&self, lagging_since: &mut Option<Instant>) {
+        let (events, age) = (&self.shared.storage.events, self.following.age());
+        match *lagging_since {
+            None if age > LAG => {
+                *lagging_since = Some(Instant::now());
+                events.emit(Event::FollowerLag { seconds: age.as_secs_f64() });
+            }
+            Some(since) if age <= LAG => {
+                *lagging_since = None;
+                let lagged = since.elapsed() + LAG;
+                events.emit(Event::FollowerCaughtUp { seconds: lagged.as_secs_f64() });
+            }
+            _ => {}
         }
     }
 

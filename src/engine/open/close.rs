@@ -13,7 +13,7 @@ use crate::engine::read::Reader;
 use crate::engine::read::kept::forget_filters;
 use crate::error::{Error, Result};
 use crate::fs::LockGuard;
-use crate::sync::JoinHandle;
+use crate::sync::{JoinHandle, is_current};
 use std::sync::Arc;
 
 /// An open store with its threads and its lock file. Dropped with the last [`Db`](crate::Db).
@@ -21,6 +21,8 @@ pub(crate) struct OpenStore {
     pub reader: Reader,
     pub engine: Arc<Engine>,
     pub threads: Vec<JoinHandle<()>>,
+    /// Only with a callback for events.
+    pub events_thread: Option<JoinHandle<()>>,
     is_closed: bool,
     /// `None` in a store that follows another process.
     _lock: Option<Box<dyn LockGuard>>,
@@ -30,14 +32,15 @@ impl OpenStore {
     /// A store without threads yet.
     pub fn new(engine: Engine, lock: Option<Box<dyn LockGuard>>) -> Self {
         let reader = Reader::new(Arc::clone(&engine.shared));
-        OpenStore { reader, engine: Arc::new(engine), threads: Vec::new(), is_closed: false, _lock: lock }
+        let (engine, threads) = (Arc::new(engine), Vec::new());
+        OpenStore { reader, engine, threads, events_thread: None, is_closed: false, _lock: lock }
     }
 
     /// Closes a store in a forked process, which has the store's memory, but neither its threads nor the
     /// locks that they hold. Dropping the lock files unlocks nothing, and everything else stays untouched.
     fn leave_to_parent(&mut self) {
         // Not even detached: the C library may have reused the memory that describes the threads.
-        std::mem::forget(std::mem::take(&mut self.threads));
+        std::mem::forget((std::mem::take(&mut self.threads), self.events_thread.take()));
         if let Some(follower) = &self.engine.follower {
             follower.following().versions.abandon();
         }
@@ -71,6 +74,12 @@ impl OpenStore {
         };
         writer.close(); // In any case.
         forget_filters(shared.current.store);
+        shared.storage.events.close();
+        // The callback may hold the last handle. Its thread then ends by itself.
+        let others = self.events_thread.take().filter(|thread| !is_current(thread));
+        if others.is_some_and(|thread| thread.join().is_err()) {
+            tracing::error!("the thread that delivers events panicked");
+        }
         closed
     }
 }

@@ -58,6 +58,7 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
                 follower.catch_up()?; // The store may have changed while it was read.
             }
             let mut store = OpenStore::new(engine, None);
+            store.events_thread = tasks::spawn_events(&store.engine)?;
             tasks::spawn(&store.engine, &mut store.threads)?;
             store.engine.filters.queue_unverified();
             return Ok(store);
@@ -86,6 +87,7 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     engine.filters.report_missing();
     let mut store = OpenStore::new(engine, Some(lock_file));
     // On an error, closing the store ends the threads already started.
+    store.events_thread = tasks::spawn_events(&store.engine)?;
     tasks::spawn(&store.engine, &mut store.threads)?;
     store.engine.filters.queue_unverified();
     store.engine.publisher.try_suspects_later();

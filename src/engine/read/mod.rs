@@ -19,12 +19,14 @@ use self::route::{FirstSegment, HashedKey, QuickLook, Route, Routed};
 use self::view::View;
 use crate::direction::Direction;
 use crate::engine::clock::ReadTime;
+use crate::engine::latency::{Operation, is_read_timed};
 use crate::engine::shared::{Seen, Shared};
 use crate::engine::storage::Storage;
 use crate::error::Result;
 use crate::filter::Verdict;
 use crate::key::{AsOf, Entry, Value, prefix_end};
 use crate::segment::Access;
+use crate::sync::Instant;
 use crate::sync::atomic::Ordering;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -37,11 +39,14 @@ const READS_AHEAD: usize = 64;
 #[derive(Clone)]
 pub(crate) struct Reader {
     shared: Arc<Shared>,
+    /// Whether some reads are timed.
+    is_timed: bool,
 }
 
 impl Reader {
     pub fn new(shared: Arc<Shared>) -> Self {
-        Reader { shared }
+        let is_timed = shared.storage.latencies.is_some();
+        Reader { shared, is_timed }
     }
 
     /// Fails if the store takes no writes.
@@ -72,6 +77,21 @@ impl Reader {
 
     #[inline(never)]
     pub fn get(&self, key: &[u8]) -> Result<Option<Value>> {
+        if self.is_timed && is_read_timed() { self.get_timed(key) } else { self.get_untimed(key) }
+    }
+
+    /// [`get`](Self::get), and records how long that took.
+    #[cold]
+    fn get_timed(&self, key: &[u8]) -> Result<Option<Value>> {
+        let began = Instant::now();
+        let found = self.get_untimed(key)?;
+        let operation = if found.is_some() { Operation::GetHit } else { Operation::GetMiss };
+        self.shared.storage.note_latency(operation, began.elapsed());
+        Ok(found)
+    }
+
+    #[inline(always)]
+    fn get_untimed(&self, key: &[u8]) -> Result<Option<Value>> {
         let hash = self.hash(key);
         let routed = self.kept_route(key, hash);
         if routed.is_nowhere() { Ok(None) } else { self.get_now(key, hash, routed) }

@@ -7,13 +7,16 @@ pub(crate) mod output_segments;
 pub(crate) mod segment_builder;
 
 use crate::engine::clock::Clock;
+use crate::engine::events::Events;
 use crate::engine::filters::demand::Demand;
 use crate::engine::filters::plans::Needs;
 use crate::engine::keyspaces::registry::Keyspaces;
+use crate::engine::latency::{LatencyRecorder, Operation};
 use crate::engine::metrics::Metrics;
 use crate::engine::read::filters::FilterUse;
 use crate::engine::read::prefixes::Prefixes;
 use crate::error::{Error, Result};
+use crate::event::Event;
 use crate::filter::{FilterSpec, Isa, PrefixSet};
 use crate::fs::{Fs, Process, StoreFs};
 use crate::id::{FileId, FileKind, TEMPORARY};
@@ -27,6 +30,7 @@ use crate::sync::atomic::{AtomicU64, Ordering};
 use crate::sync::{Condvar, Mutex, lock};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Stores opened by this process.
 static OPENED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
@@ -44,6 +48,9 @@ pub(crate) struct Storage {
     /// The mapped sidecars, with a limit on their number.
     pub maps: Arc<Maps>,
     pub metrics: Metrics,
+    pub events: Events,
+    /// Only if they were asked for.
+    pub latencies: Option<Box<LatencyRecorder>>,
     /// The prefixes that filters have; `None` without filters.
     pub prefixes: Option<Arc<Prefixes>>,
     /// The keyspaces in memory.
@@ -84,6 +91,8 @@ impl Storage {
         let maps = Arc::new(Maps::new(Arc::clone(&fs), options.max_mapped_filters, Arc::clone(work)));
         let (metrics, next_id) = (Metrics::default(), AtomicU64::new(first_own_id.0));
         let keyspaces = Arc::new(Keyspaces::new(OPENED.fetch_add(1, Ordering::Relaxed)));
+        let events = Events::new(options.on_event.clone());
+        let latencies = options.latency_histograms.then(Box::default);
         let prefixes = Prefixes::new(&options, header.hasher, &keyspaces);
         Storage {
             fs,
@@ -94,12 +103,21 @@ impl Storage {
             files,
             maps,
             metrics,
+            events,
+            latencies,
             prefixes,
             keyspaces,
             clock,
             demand: Mutex::default(),
             next_id,
             first_own_id,
+        }
+    }
+
+    /// Records how long an operation took, if that was asked for.
+    pub fn note_latency(&self, operation: Operation, time: Duration) {
+        if let Some(latencies) = &self.latencies {
+            latencies.record(operation, time);
         }
     }
 
@@ -233,8 +251,8 @@ impl Storage {
 
     /// Logs an unusable sidecar, then counts it: whoever sees the count can find the warning.
     pub fn report_unusable(&self, id: FileId, reason: &sidecar::Unusable) {
-        let file = self.path_of(id, FileKind::Filter);
-        tracing::warn!(file = %file.display(), %reason, "filter is unusable; its segment is read instead until the filter is rebuilt");
+        let file = self.path_of(id, FileKind::Filter).display().to_string();
+        self.events.emit(Event::FilterUnusable { file, reason: reason.to_string() });
         self.metrics.filters_unavailable.fetch_add(1, Ordering::Relaxed);
     }
 

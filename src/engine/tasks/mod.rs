@@ -30,6 +30,13 @@ pub(crate) fn spawn(engine: &Arc<Engine>, threads: &mut Vec<JoinHandle<()>>) -> 
     Ok(())
 }
 
+/// Starts the thread that calls the callback for events, if there is one.
+pub(crate) fn spawn_events(engine: &Arc<Engine>) -> Result<Option<JoinHandle<()>>> {
+    let events = engine.shared.storage.events.have_callback();
+    let deliver = |engine: &Engine| engine.shared.storage.events.deliver();
+    events.then(|| spawn_one(engine, "sidebloom-events".into(), deliver)).transpose()
+}
+
 fn spawn_one(engine: &Arc<Engine>, name: String, work: fn(&Engine)) -> Result<JoinHandle<()>> {
     let its = Arc::clone(engine);
     let spawned = sync::Builder::new().name(name).spawn(move || work(&its));

@@ -13,10 +13,11 @@ use crate::engine::backoff::TaskKind;
 use crate::engine::compact::pick::TOMBSTONE_STREAK;
 use crate::engine::compact::reservation::Reservation;
 use crate::engine::control::{Control, TombstoneFlush};
-use crate::engine::metrics::WriteStall;
+use crate::engine::latency::Operation;
 use crate::engine::shared::Seen;
 use crate::engine::storage::segment_builder::RANGE_BYTES_MAX;
 use crate::error::{Error, Result};
+use crate::event::{Event, WriteStall};
 use crate::key::{Seq, check_next_seq};
 use crate::memtable::Memtable;
 use crate::sync::{Instant, lock};
@@ -232,11 +233,15 @@ impl Writer {
 
     /// Syncs the unsynced logs, oldest first.
     pub fn sync_log(&self, log: &mut ActiveLog) -> Result<()> {
+        let began = self.shared.storage.latencies.is_some().then(Instant::now);
         for (_, mut earlier) in self.publisher.unsynced().take() {
             earlier.sync().map_err(|e| self.fail_log(log, e))?;
         }
         log.writer.sync().map_err(|e| self.fail_log(log, e))?;
         self.shared.control.lock().logs.synced = Some(log.mark());
+        if let Some(began) = began {
+            self.shared.storage.note_latency(Operation::Commit, began.elapsed());
+        }
         Ok(())
     }
 
@@ -279,11 +284,11 @@ impl Writer {
 
     /// Stalls the writer until `wanted` returns `None`. If that takes a while, logs what it waits for.
     fn stall(&self, mut wanted: impl FnMut(&mut Control) -> Option<TaskKind>) -> Result<()> {
-        let (stalled, mut has_waited) = (Instant::now(), false);
+        let (stalled, mut waited_for) = (Instant::now(), None);
         let mut waiting = |control: &mut Control| {
             let kind = wanted(control);
-            has_waited |= kind.is_some();
-            let metric = kind.map_or(0, |kind| WriteStall::of(kind).map_or(0, WriteStall::to_metric));
+            waited_for = kind.and_then(WriteStall::of).or(waited_for);
+            let metric = kind.and_then(WriteStall::of).map_or(0, WriteStall::to_metric);
             self.shared.storage.metrics.write_stall.store(metric, Relaxed);
             kind
         };
@@ -295,8 +300,13 @@ impl Writer {
             outcome = self.shared.wait_for_work(&mut waiting).map(|()| true);
         }
         self.shared.storage.metrics.write_stall.store(0, Relaxed);
-        self.shared.storage.metrics.stalls.fetch_add(u64::from(has_waited), Relaxed);
-        self.shared.storage.metrics.stall_micros.fetch_add(stalled.elapsed().as_micros() as u64, Relaxed);
+        let time = stalled.elapsed();
+        self.shared.storage.metrics.stall_micros.fetch_add(time.as_micros() as u64, Relaxed);
+        if let Some(reason) = waited_for.map(WriteStall::name) {
+            self.shared.storage.metrics.stalls.fetch_add(1, Relaxed);
+            self.shared.storage.note_latency(Operation::Stall, time);
+            self.shared.storage.events.emit(Event::Stall { reason, seconds: time.as_secs_f64() });
+        }
         outcome.map(|_| ())
     }
 
@@ -307,13 +317,11 @@ impl Writer {
         let memtables = control.flushes.memtables();
         let compacting: usize = control.compactions.running.iter().map(Reservation::segments).sum();
         drop(control);
-        tracing::warn!(
-            level0,
-            memtables,
-            compacting,
-            "writes wait until fewer than {LEVEL0_STOP} segments of a keyspace are in level 0 and fewer than {MEMTABLES_WAITING_MAX} memtables wait for a flush; \
-             compactions of {compacting} segments are running"
-        );
+        self.shared.storage.events.emit(Event::LongStall {
+            level0_segments: level0 as u64,
+            memtables_waiting: memtables as u64,
+            compacting_segments: compacting as u64,
+        });
     }
 
     fn slow_down(&self, log: &mut ActiveLog, level0: usize, bytes: usize) {
@@ -324,7 +332,9 @@ impl Writer {
         if log.sleep_debt >= SLEEP_MIN {
             let started = Instant::now();
             crate::sync::sleep(log.sleep_debt);
-            self.shared.storage.metrics.stall_micros.fetch_add(started.elapsed().as_micros() as u64, Relaxed);
+            let time = started.elapsed();
+            self.shared.storage.metrics.stall_micros.fetch_add(time.as_micros() as u64, Relaxed);
+            self.shared.storage.note_latency(Operation::Stall, time);
             log.sleep_debt = Duration::ZERO;
         }
     }

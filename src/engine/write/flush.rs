@@ -8,6 +8,7 @@ use crate::engine::control::TombstoneFlush;
 use crate::engine::publish::{FlushedMemtable, LiveSetChange};
 use crate::engine::storage::flushed::build_level0;
 use crate::error::Result;
+use crate::event::Event;
 use crate::id::FileId;
 use crate::memtable::Memtable;
 use crate::sync::{Instant, lock, try_lock};
@@ -22,9 +23,11 @@ impl Writer {
     /// Flushes one memtable. The caller has set `flushing`. `next_log` is the first log needed after this.
     pub fn flush_one(&self, table: &Arc<Memtable>, next_log: FileId) -> Result<()> {
         self.shared.check_writable()?;
+        let began = Instant::now();
         let policy = self.filters.policy();
         let built = build_level0(&self.shared.storage, table, &self.shared.live(), policy)
             .map_err(|e| self.shared.fail(e))?;
+        let (segments, bytes) = (built.len() as u64, built.iter().map(|s| s.meta.file_bytes).sum());
         built.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));
         // A failed log is removed with its memtable, even if that is empty.
         let last_seq = Some(table.last_seq()).filter(|seq| *seq > 0);
@@ -35,6 +38,8 @@ impl Writer {
             ..LiveSetChange::default()
         })?;
         self.shared.storage.metrics.flushes.fetch_add(1, Relaxed);
+        let seconds = began.elapsed().as_secs_f64();
+        self.shared.storage.events.emit(Event::Flush { segments, bytes, seconds });
         Ok(())
     }
 

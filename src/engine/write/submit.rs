@@ -9,8 +9,9 @@ use super::Writer;
 use super::condition::Outcome;
 use super::in_flight::{LOOKS, pause};
 use super::log::{EncodedBatch, QueuedBatch};
+use crate::engine::latency::Operation;
 use crate::error::{Error, Result};
-use crate::sync::{lock, try_lock};
+use crate::sync::{Instant, lock, try_lock};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -21,7 +22,25 @@ impl Writer {
     /// Commits a batch, which is not empty, with others: in this thread or in the one that holds the log.
     /// [`Outcome::Stale`] only if it has a condition.
     #[inline(always)]
-    pub fn submit(&self, mut batch: EncodedBatch) -> Result<Outcome> {
+    pub fn submit(&self, batch: EncodedBatch) -> Result<Outcome> {
+        if self.shared.storage.latencies.is_some() {
+            self.submit_timed(batch)
+        } else {
+            self.submit_untimed(batch)
+        }
+    }
+
+    /// [`submit`](Self::submit), and records how long that took.
+    #[cold]
+    fn submit_timed(&self, batch: EncodedBatch) -> Result<Outcome> {
+        let began = Instant::now();
+        let outcome = self.submit_untimed(batch)?;
+        self.shared.storage.note_latency(Operation::Put, began.elapsed());
+        Ok(outcome)
+    }
+
+    #[inline(always)]
+    fn submit_untimed(&self, mut batch: EncodedBatch) -> Result<Outcome> {
         // The commit checks the rest, but after a fork nobody may unlock the log.
         self.shared.storage.process.check()?;
         if let Some(mut log) = try_lock(&self.log) {
