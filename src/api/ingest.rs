@@ -3,6 +3,8 @@
 use super::keyspace::Keyspace;
 use crate::error::{Error, Result};
 use crate::key::{MAX_KEY_BYTES, Space};
+use crate::progress::{Progress, Tracker};
+use std::ops::ControlFlow;
 
 impl Keyspace {
     /// Loads rows with unique keys in ascending order. They bypass the log and the memtable and become
@@ -22,8 +24,28 @@ impl Keyspace {
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
+        self.ingest_with(rows, |_| ())
+    }
+
+    /// Like [`ingest`](Self::ingest), but calls `progress` now and then, with the bytes of keys and values
+    /// that were taken. How many are left is known only at the end. `rows` can stop the load with an error.
+    ///
+    /// # Errors
+    /// The errors of [`ingest`](Self::ingest).
+    pub fn ingest_with<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: impl IntoIterator<Item = Result<(K, V)>>,
+        mut progress: impl FnMut(&Progress),
+    ) -> Result<()> {
         let rows = &mut stored_rows(self.space, rows);
-        self.own()?.writer.ingest(self.id.as_deref(), rows)
+        let mut tell = |so_far: &Progress| {
+            progress(so_far);
+            ControlFlow::Continue(())
+        };
+        let mut progress = Tracker::new(&mut tell, None);
+        self.own()?.writer.ingest(self.id.as_deref(), rows, &mut progress)?;
+        progress.finish();
+        Ok(())
     }
 
     /// [`ingest`](Self::ingest) for rows in any order. For rows with the same key, the last one wins. Sorting
@@ -38,8 +60,28 @@ impl Keyspace {
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
     ) -> Result<()> {
+        self.ingest_unsorted_with(rows, |_| ())
+    }
+
+    /// Like [`ingest_unsorted`](Self::ingest_unsorted), but calls `progress` now and then. Each row counts
+    /// twice: when it is taken, and when it is written. How many bytes are left is known once all were taken.
+    ///
+    /// # Errors
+    /// The errors of [`ingest_unsorted`](Self::ingest_unsorted).
+    pub fn ingest_unsorted_with<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+        &self,
+        rows: impl IntoIterator<Item = Result<(K, V)>>,
+        mut progress: impl FnMut(&Progress),
+    ) -> Result<()> {
         let rows = &mut stored_rows(self.space, rows);
-        self.own()?.writer.ingest_unsorted(self.id.as_deref(), rows)
+        let mut tell = |so_far: &Progress| {
+            progress(so_far);
+            ControlFlow::Continue(())
+        };
+        let mut progress = Tracker::new(&mut tell, None);
+        self.own()?.writer.ingest_unsorted(self.id.as_deref(), rows, &mut progress)?;
+        progress.finish();
+        Ok(())
     }
 }
 

@@ -9,6 +9,7 @@ use crate::engine::follow::Follower;
 use crate::engine::verify::{VerifyReport, verify};
 use crate::error::Result;
 use crate::options::FilterPolicy;
+use crate::progress::{Progress, untold};
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
@@ -27,12 +28,24 @@ impl Keyspace {
     /// # Errors
     /// The errors of [`Db::compact`].
     pub fn compact_range(&self, range: impl KeyBounds) -> Result<()> {
+        self.compact_range_with(range, untold)
+    }
+
+    /// Like [`compact_range`](Self::compact_range), and calls `progress` as [`Db::compact_with`] does.
+    ///
+    /// # Errors
+    /// The errors of [`Db::compact`].
+    pub fn compact_range_with(
+        &self,
+        range: impl KeyBounds,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<()> {
         let (engine, range) = (self.own()?, range.into_bounds());
         self.check()?;
         if is_empty(&range) {
             return engine.shared.check_writable();
         }
-        engine.compact_range(self.space.stored_range(range))
+        engine.compact_range(self.space.stored_range(range), &mut progress)
     }
 
     /// Gives its segments the filters that its [options](crate::KeyspaceOptions) ask for: after they were
@@ -69,7 +82,16 @@ impl Db {
     /// The errors of [`sync`](Keyspace::sync). [`Error::Corruption`](crate::Error::Corruption) if a segment
     /// is damaged: it goes to quarantine, and the next call skips it.
     pub fn compact(&self) -> Result<()> {
-        self.own()?.compact_range((Bound::Unbounded, Bound::Unbounded))
+        self.compact_with(untold)
+    }
+
+    /// Like [`compact`](Self::compact), but calls `progress` after each step, and stops there without an
+    /// error once that returns `Break`. The bytes that are left are an estimate.
+    ///
+    /// # Errors
+    /// The errors of [`compact`](Self::compact).
+    pub fn compact_with(&self, mut progress: impl FnMut(&Progress) -> ControlFlow<()>) -> Result<()> {
+        self.own()?.compact_range((Bound::Unbounded, Bound::Unbounded), &mut progress)
     }
 
     /// Waits until the background threads have nothing left to flush or compact.
@@ -132,7 +154,22 @@ impl Db {
     /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists.
     /// [`Error::Io`](crate::Error::Io), after which the target is removed.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
-        self.own()?.checkpoint(target.as_ref())
+        self.checkpoint_with(target, |_| ())
+    }
+
+    /// Like [`checkpoint`](Self::checkpoint), but calls `progress` after each segment.
+    ///
+    /// # Errors
+    /// The errors of [`checkpoint`](Self::checkpoint).
+    pub fn checkpoint_with(
+        &self,
+        target: impl AsRef<Path>,
+        mut progress: impl FnMut(&Progress),
+    ) -> Result<()> {
+        self.own()?.checkpoint(target.as_ref(), &mut |so_far| {
+            progress(so_far);
+            ControlFlow::Continue(())
+        })
     }
 
     /// Flushes everything written so far and returns the files that hold it, to copy elsewhere while the
@@ -158,6 +195,18 @@ impl Db {
     /// # Errors
     /// Only if the check itself fails. Its findings are in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
-        verify(&self.own()?.shared)
+        self.verify_with(untold)
+    }
+
+    /// Like [`verify`](Self::verify), but calls `progress` after each segment, and stops there once that
+    /// returns `Break`: [`VerifyReport::stopped`].
+    ///
+    /// # Errors
+    /// The errors of [`verify`](Self::verify).
+    pub fn verify_with(
+        &self,
+        mut progress: impl FnMut(&Progress) -> ControlFlow<()>,
+    ) -> Result<VerifyReport> {
+        verify(&self.own()?.shared, &mut progress)
     }
 }

@@ -40,6 +40,7 @@ use self::write::log::InheritedLogs;
 use crate::bounds::{KeyRange, is_empty};
 use crate::error::Result;
 use crate::manifest::{Manifest, ManifestState};
+use crate::progress::Tell;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -68,18 +69,18 @@ impl Engine {
     }
 
     /// Flushes, then compacts the segments with keys in the range. An empty range does nothing.
-    pub fn compact_range(&self, range: KeyRange) -> Result<()> {
+    pub fn compact_range(&self, range: KeyRange, progress: &mut Tell<'_>) -> Result<()> {
         if is_empty(&range) {
             return self.shared.check_writable();
         }
         let newest = self.shared.visible();
         self.writer.flush()?;
-        self.compactor.compact_range(range, newest)
+        self.compactor.compact_range(range, newest, progress)
     }
 
     /// Flushes, then makes a copy of the store in a new directory.
-    pub fn checkpoint(&self, target: &Path) -> Result<()> {
-        self.file_set()?.link_into(target)
+    pub fn checkpoint(&self, target: &Path, progress: &mut Tell<'_>) -> Result<()> {
+        self.file_set()?.link_into(target, progress)
     }
 
     /// Flushes everything written so far and returns the files that hold it.

@@ -8,6 +8,7 @@ use crate::id::FileKind;
 use crate::key::Space;
 use crate::live::LiveSegment;
 use crate::manifest::{SegmentMeta, check_levels, read_state};
+use crate::progress::{Tell, Tracker};
 use crate::segment::{DamagedBlocks, OnDamage, OnEntry};
 use crate::sidecar::{Residency, Sidecar};
 
@@ -34,17 +35,20 @@ pub struct VerifyReport {
     /// Missing or unusable filters, with the reason. Answers are correct without them. Opening the store for
     /// writing rebuilds them.
     pub unusable_filters: Vec<String>,
+    /// The callback of [`verify_with`](crate::Db::verify_with) has stopped the check before its end: what was
+    /// not read may be damaged.
+    pub stopped: bool,
 }
 
 impl VerifyReport {
-    /// Whether all data is intact.
+    /// Whether all data was read and is intact.
     pub fn is_ok(&self) -> bool {
-        self.problems.is_empty()
+        self.problems.is_empty() && !self.stopped
     }
 }
 
-/// Verifies everything.
-pub(crate) fn verify(shared: &Shared) -> Result<VerifyReport> {
+/// Verifies everything. Stops before the next segment if `progress` returns `Break`.
+pub(crate) fn verify(shared: &Shared, progress: &mut Tell<'_>) -> Result<VerifyReport> {
     let (storage, mut report) = (&shared.storage, VerifyReport::default());
     match read_state(&*storage.fs, &storage.dir) {
         Ok(state) if state.header != storage.header => {
@@ -57,8 +61,18 @@ pub(crate) fn verify(shared: &Shared) -> Result<VerifyReport> {
     let (view, _) = shared.snapshot();
     report.log_entries =
         std::iter::once(&view.active).chain(&view.immutable).map(|table| table.len() as u64).sum();
-    for segment in view.live.segments() {
+    let bytes = view.live.segments().map(|segment| segment.meta.file_bytes).sum();
+    let mut progress = Tracker::new(progress, Some(bytes));
+    let mut segments = view.live.segments();
+    for segment in segments.by_ref() {
         verify_segment(storage, segment, &mut report);
+        if progress.advance(segment.meta.file_bytes).is_break() {
+            break;
+        }
+    }
+    report.stopped = segments.next().is_some();
+    if !report.stopped {
+        progress.finish();
     }
     Ok(report)
 }

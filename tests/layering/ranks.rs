@@ -12,7 +12,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
         "src",
         &[
             &["show"],
-            &["bounds", "direction", "error", "event", "id", "shards", "sync"],
+            &["bounds", "direction", "error", "event", "id", "progress", "shards", "sync"],
             &["key", "fs", "remedy"],
             &["ranges", "sort"],
             &["sidecar", "segment", "wal", "memtable"],

@@ -14,6 +14,7 @@ mod dashboard;
 mod events;
 mod exposition;
 mod latencies;
+mod progress;
 mod prometheus;
 #[cfg(feature = "serde")]
 mod serialise;

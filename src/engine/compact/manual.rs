@@ -20,6 +20,7 @@ use crate::error::{Error, Result};
 use crate::key::{Seq, Time};
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::{LEVELS, SegmentMeta};
+use crate::progress::{Tell, Tracker};
 use crate::sync::assert_unlocked;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -57,6 +58,18 @@ impl ManualCompaction {
             Bound::Unbounded => true,
         };
         from && to && meta.min_seq <= self.newest && (!meta.is_in_bucket() || meta.has_bucket_ended(self.now))
+    }
+
+    /// About how many bytes are still to be merged: those above the run's level, as often as they change their
+    /// level. What they meet there is not known before.
+    fn bytes_left(&self, live: &LiveSet) -> u64 {
+        let target = self.level.max(live.deepest());
+        let levels = live.levels().iter().enumerate().take(target);
+        let covered = levels.flat_map(|(number, level)| {
+            let covered = level.segments().iter().filter(|s| self.covers(s));
+            covered.map(move |s| s.meta.file_bytes.saturating_mul((target - number) as u64))
+        });
+        covered.fold(0, u64::saturating_add)
     }
 
     fn next(&self, live: &LiveSet, running: &[Reservation]) -> NextStep {
@@ -125,7 +138,9 @@ impl Drop for ReservedStep<'_> {
 
 impl Compactor {
     /// Compacts the segments with keys in the range, written up to `newest`, which the caller has flushed.
-    pub fn compact_range(&self, range: KeyRange, newest: Seq) -> Result<()> {
+    /// Stops after a step if `progress` returns `Break`.
+    pub fn compact_range(&self, range: KeyRange, newest: Seq, progress: &mut Tell<'_>) -> Result<()> {
+        let mut progress = Tracker::new(progress, None);
         let live = self.shared.live();
         let bytes: u64 = live.levels().iter().map(|level| level.file_bytes()).sum();
         // If the level is too small for the run, a background thread would empty it at once.
@@ -137,8 +152,15 @@ impl Compactor {
         self.take_back_covered(&manual)?;
         let mut level0_was_last = false;
         while let Some(step) = self.next_step(&manual, &mut level0_was_last)? {
+            let bytes = step.compaction.inputs().map(|s| s.meta.file_bytes).sum();
             self.note_failure(self.compact_one(&step.compaction))?;
+            drop(step);
+            progress.expect(manual.bytes_left(&self.shared.live()).saturating_add(bytes));
+            if progress.advance(bytes).is_break() {
+                return Ok(());
+            }
         }
+        progress.finish();
         Ok(())
     }
 

@@ -8,6 +8,7 @@ use super::file_set::{FileSet, is_missing};
 use crate::engine::storage::names::LOCK;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
+use crate::progress::{Tell, Tracker};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +19,7 @@ const COPY_BYTES: usize = 1 << 20;
 impl FileSet {
     /// Links or copies the files into the new directory `target`. The manifest comes first, under a name that
     /// neither `open` nor `repair` takes for a store. Renaming it, last, turns the directory into a store.
-    pub(crate) fn link_into(&self, target: &Path) -> Result<()> {
+    pub(crate) fn link_into(&self, target: &Path, progress: &mut Tell<'_>) -> Result<()> {
         let fs = &*self.fs;
         let target = &*fs.absolute(target)?;
         if fs.file_len(target)?.is_some() {
@@ -35,7 +36,8 @@ impl FileSet {
             }
         };
         let mut copy = Copy { fs: copy, target, created: vec![target.join(LOCK)] };
-        let filled = self.fill(&mut copy);
+        let mut progress = Tracker::new(progress, Some(self.segments().map(|segment| segment.bytes).sum()));
+        let filled = self.fill(&mut copy, &mut progress);
         if filled.is_err() {
             copy.remove_files();
             if !matches!(fs.file_len(target), Ok(None))
@@ -47,7 +49,7 @@ impl FileSet {
         filled
     }
 
-    fn fill(&self, copy: &mut Copy<'_>) -> Result<()> {
+    fn fill(&self, copy: &mut Copy<'_>, progress: &mut Tracker<'_>) -> Result<()> {
         let [unfinished, manifest] =
             [Self::MANIFEST_OF_COPY, Self::MANIFEST].map(|name| copy.target.join(name));
         copy.write(&unfinished, self.manifest())?;
@@ -58,12 +60,15 @@ impl FileSet {
                 Err(error) if is_missing(&error) => {} // The segment has none.
                 done => done?,
             }
+            _ = progress.advance(segment.bytes);
         }
         // After a power cut, a manifest without its files would look like a damaged store.
         copy.fs.sync_dir(copy.target)?;
         copy.created.push(manifest.clone());
         copy.fs.rename(&unfinished, &manifest)?;
-        copy.fs.sync_dir(copy.target)
+        copy.fs.sync_dir(copy.target)?;
+        progress.finish();
+        Ok(())
     }
 }
 

@@ -17,7 +17,9 @@ impl Repair<'_> {
         let mut header = None;
         let (mut metas, mut damaged) = (Vec::new(), Vec::new());
         for id in self.files(FileKind::Segment) {
-            match self.read_whole(id, header) {
+            let read = self.read_whole(id, header);
+            self.note_read(id, FileKind::Segment)?;
+            match read {
                 Ok((meta, origin)) if *header.get_or_insert(origin) == origin => metas.push(meta),
                 Ok(_) => {
                     let foreign =

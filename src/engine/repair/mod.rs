@@ -35,4 +35,4 @@ mod steps;
 mod workspace;
 
 pub use report::{LogSalvage, LostRange, RepairReport};
-pub use steps::repair;
+pub use steps::{repair, repair_with};

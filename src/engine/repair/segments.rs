@@ -26,7 +26,9 @@ impl Repair<'_> {
         let mut changed = false;
         let mut kept = BTreeMap::new();
         for (id, meta) in &state.segments {
-            let found = match self.read_whole(*id, None) {
+            let read = self.read_whole(*id, None);
+            self.note_read(*id, FileKind::Segment)?;
+            let found = match read {
                 // A wrong bound in the manifest would hide keys or let levels overlap.
                 Ok((found, _)) if found.digest == meta.digest => {
                     Some(SegmentMeta { place: meta.place, ..found })

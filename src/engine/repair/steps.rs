@@ -11,11 +11,12 @@ use crate::fs::{Fs, LockMode, LockedFs, open_dir, with_mode_of};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::options::Options;
+use crate::progress::{Progress, Tracker};
 use crate::segment::{SEARCH_BYTES_REPAIR, is_damage};
 use crate::sync::WallClock;
 use crate::wal::LogStart;
 use std::collections::BTreeMap;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -30,6 +31,14 @@ pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
     Options::new().repair(path)
 }
 
+/// Like [`repair`], but calls `progress` after each file, with the bytes of segments and logs that were read.
+///
+/// # Errors
+/// The errors of [`repair`].
+pub fn repair_with(path: impl AsRef<Path>, progress: impl FnMut(&Progress)) -> Result<RepairReport> {
+    Options::new().repair_with(path, progress)
+}
+
 impl Options {
     /// Repairs the store in directory `path` on this file system, like [`repair`]. Of the other settings,
     /// only the mode and the clock have an effect.
@@ -37,17 +46,35 @@ impl Options {
     /// # Errors
     /// The errors of [`repair`].
     pub fn repair(self, path: impl AsRef<Path>) -> Result<RepairReport> {
+        self.repair_with(path, |_| ())
+    }
+
+    /// Like [`repair`](Self::repair), with the progress of [`repair_with`].
+    ///
+    /// # Errors
+    /// The errors of [`repair`].
+    pub fn repair_with(
+        self,
+        path: impl AsRef<Path>,
+        mut progress: impl FnMut(&Progress),
+    ) -> Result<RepairReport> {
         let path = self.fs.absolute(path.as_ref())?;
-        repair_on(&self.named_fs(), &path, self.mode.is_none(), self.clock)
+        let mut tell = |so_far: &Progress| {
+            progress(so_far);
+            ControlFlow::Continue(())
+        };
+        let progress = Tracker::new(&mut tell, None);
+        repair_on(&self.named_fs(), &path, self.mode.is_none(), self.clock, progress)
     }
 }
 
 /// Repairs the store that `named` finds at `path`. New files may get the mode of existing ones.
-fn repair_on(
+fn repair_on<'a>(
     named: &Arc<dyn Fs>,
-    path: &Path,
+    path: &'a Path,
     keep_mode: bool,
     clock: Arc<dyn WallClock>,
+    progress: Tracker<'a>,
 ) -> Result<RepairReport> {
     let fs = match named.file_len(path)? {
         Some(_) => open_dir(named, path)?,
@@ -78,6 +105,7 @@ fn repair_on(
         gap_before_logs: None,
         search_bytes: SEARCH_BYTES_REPAIR,
         keyspace_names: BTreeMap::new(),
+        progress,
         replaced: Vec::new(),
     }
     .all_steps(clock)
@@ -86,6 +114,8 @@ fn repair_on(
 impl Repair<'_> {
     fn all_steps(mut self, clock: Arc<dyn WallClock>) -> Result<RepairReport> {
         self.set_aside_irregular_logs()?;
+        let bytes = self.bytes_of(FileKind::Segment)?.saturating_add(self.bytes_of(FileKind::Wal)?);
+        self.progress.expect(bytes);
         let known = match read_state(&*self.fs, self.path) {
             Ok(state) => self.keep_if_complete(state)?,
             Err(Error::NotAStore { .. }) => None,
@@ -122,6 +152,9 @@ impl Repair<'_> {
             }
         }
         let next_seq = self.repair_logs(&state)?;
+        for log in self.files(FileKind::Wal) {
+            self.note_read(log, FileKind::Wal)?;
+        }
         self.set_aside_replaced()?;
         self.fs.sync_dir(self.path)?;
         self.restore_keyspace_names(&state, Arc::clone(&clock))?;
@@ -132,6 +165,7 @@ impl Repair<'_> {
             self.report.entries = state.segments.values().map(|meta| meta.entries).sum();
             self.report.rebuilt = true;
         }
+        self.progress.finish();
         Ok(self.report)
     }
 

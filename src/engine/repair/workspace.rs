@@ -6,6 +6,7 @@ use crate::error::{Error, Result};
 use crate::fs::{Fs, read_around_errors};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
+use crate::progress::Tracker;
 use crate::wal::{self, LogHeader, LogStart};
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -31,6 +32,8 @@ pub(super) struct Repair<'a> {
     pub search_bytes: u64,
     /// The names of keyspaces, by number, in damaged segments.
     pub keyspace_names: BTreeMap<u32, String>,
+    /// How many bytes of the segments and logs were read.
+    pub progress: Tracker<'a>,
     /// Damaged segments that are set aside once the manifest no longer names them.
     pub replaced: Vec<ReplacedSegment>,
 }
@@ -50,6 +53,24 @@ impl Repair<'_> {
         ids.retain(|(_, kind)| *kind == wanted);
         ids.sort();
         ids.into_iter().map(|(id, _)| id).collect()
+    }
+
+    /// The bytes of all files of a kind.
+    pub fn bytes_of(&self, kind: FileKind) -> Result<u64> {
+        let mut lens = self.files(kind).into_iter().map(|id| self.len_of(id, kind));
+        lens.try_fold(0u64, |sum, len| Ok(sum.saturating_add(len?)))
+    }
+
+    /// The length of a file; 0 if it is not there.
+    pub fn len_of(&self, id: FileId, kind: FileKind) -> Result<u64> {
+        Ok(self.fs.file_len(&self.path.join(id.file_name(kind)))?.unwrap_or(0))
+    }
+
+    /// Tells that a file was read.
+    pub fn note_read(&mut self, id: FileId, kind: FileKind) -> Result<()> {
+        let bytes = self.len_of(id, kind)?;
+        _ = self.progress.advance(bytes);
+        Ok(())
     }
 
     pub fn log_path(&self, id: FileId) -> PathBuf {

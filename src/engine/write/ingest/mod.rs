@@ -29,6 +29,7 @@ use crate::engine::write::log::{ActiveLog, Log};
 use crate::error::{Error, Result};
 use crate::key::{EntryKind, KeyspaceId, Seq, Space, check_seq, without_head};
 use crate::live::LiveSegment;
+use crate::progress::Tracker;
 use crate::sync::lock;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -46,6 +47,7 @@ impl Writer {
         &self,
         keyspace: Option<&KeyspaceId>,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+        progress: &mut Tracker<'_>,
     ) -> Result<()> {
         self.check_keyspace(keyspace)?;
         let mut rows = rows.peekable();
@@ -56,7 +58,7 @@ impl Writer {
         self.start_writing()?;
         let expiry = keyspace.and_then(KeyspaceId::expiry);
         let kind = expiry.map_or(Ok(EntryKind::PUT), |expiry| self.shared.storage.clock.kind_of(expiry))?;
-        let built = self.build_sorted(&mut rows, kind)?;
+        let built = self.build_sorted(&mut rows, kind, progress)?;
         self.publish_ingested(keyspace, built)
     }
 
@@ -145,6 +147,7 @@ impl Writer {
         &self,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
         kind: EntryKind,
+        progress: &mut Tracker<'_>,
     ) -> Result<UnnumberedSegments<'_>> {
         let mut built = UnnumberedSegments::new(&self.filters);
         let mut rows = rows.peekable();
@@ -161,7 +164,11 @@ impl Writer {
             if let Some(end) = first.and_then(|space| bucket_of(&self.shared.storage, space, kind)) {
                 builder.set_bucket(end); // If it stays in level 0.
             }
-            self.fill(&mut builder, &mut rows, kind, built.last_key())?;
+            let mut counted = rows.by_ref().inspect(|row| {
+                let bytes = |(key, value): &(K, V)| key.as_ref().len() + value.as_ref().len();
+                progress.add(row.as_ref().map_or(0, bytes) as u64);
+            });
+            self.fill(&mut builder, &mut counted, kind, built.last_key())?;
             built.push(builder)?;
         }
         Ok(built)

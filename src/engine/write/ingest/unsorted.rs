@@ -15,6 +15,7 @@ use crate::key::{EntryKind, KeyspaceId, MAX_STORED_KEY_BYTES, MAX_VALUE_BYTES, S
 use crate::live::LiveSegment;
 use crate::merge::RunWalk;
 use crate::merge::{MergeCursor, MergeSource, RunCursor};
+use crate::progress::Tracker;
 use crate::segment::Access;
 use std::ops::{Bound, Range};
 
@@ -30,6 +31,7 @@ impl Writer {
         &self,
         keyspace: Option<&KeyspaceId>,
         rows: &mut dyn Iterator<Item = Result<(K, V)>>,
+        progress: &mut Tracker<'_>,
     ) -> Result<()> {
         self.check_keyspace(keyspace)?;
         let mut sorter =
@@ -37,8 +39,10 @@ impl Writer {
         for row in rows {
             let (key, value) = row?;
             sorter.push(key.as_ref(), value.as_ref())?;
+            progress.add((key.as_ref().len() + value.as_ref().len()) as u64);
         }
-        sorter.ingest()
+        progress.expect(progress.bytes_done());
+        sorter.ingest(progress)
     }
 }
 
@@ -89,15 +93,15 @@ impl RowSorter<'_> {
         Ok(())
     }
 
-    fn ingest(mut self) -> Result<()> {
+    fn ingest(mut self, progress: &mut Tracker<'_>) -> Result<()> {
         if self.tiers.is_empty() {
             self.buffer.sort();
-            return self.writer.ingest(self.keyspace, &mut self.buffer.iter().map(Ok));
+            return self.writer.ingest(self.keyspace, &mut self.buffer.iter().map(Ok), progress);
         }
         self.spill()?;
         self.buffer = Buffer::default();
         let runs = self.tiers.iter().flatten().map(Vec::as_slice);
-        self.writer.ingest(self.keyspace, &mut rows_of(runs))
+        self.writer.ingest(self.keyspace, &mut rows_of(runs), progress)
     }
 
     /// Writes the rows in memory as a run.
