@@ -1,6 +1,7 @@
 //! `sidebloom checkpoint`: a copy of the current store.
 
 use crate::context::{Context, Failure, Outcome};
+use crate::progress;
 use sidebloom::show;
 use std::io::Write;
 use std::path::PathBuf;
@@ -24,7 +25,9 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        cx.open_to_write(false)?.checkpoint(&self.dest)?;
+        let bar = progress::work_bar("copying");
+        cx.open_to_write(false)?.checkpoint_with(&self.dest, |so_far| progress::show(&bar, so_far))?;
+        bar.finish_and_clear();
         let report = Report { checkpoint: self.dest.display().to_string() };
         cx.report(&report, |out| Ok(writeln!(out, "checkpoint at {}", show::escaped(&report.checkpoint))?))?;
         Ok(Outcome::Found)

@@ -3,9 +3,10 @@
 use crate::context::{Context, Failure, Outcome};
 use crate::keyspace_arg::KeyspaceArg;
 use crate::{hex, human, progress};
+use sidebloom::Progress;
 use std::ffi::OsString;
 use std::io::Write;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 use std::time::Instant;
 
 /// Merge all segments now, dropping deleted and overwritten rows
@@ -53,21 +54,27 @@ impl Args {
         let to = to.map_or(Bound::Unbounded, Bound::Excluded);
         let db = self.keyspace.open_to_write(cx, false)?;
         let data_bytes = || db.db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>();
-        let spinner = progress::spinner("compacting");
+        let bar = progress::work_bar("compacting");
         let start = Instant::now();
         // Rows in the log count too: the flush puts them into level 0.
         db.flush()?;
         let data_bytes_before = data_bytes();
+        let mut show = |so_far: &Progress| {
+            progress::show(&bar, so_far);
+            ControlFlow::Continue(())
+        };
         match (&from, &to) {
-            (Bound::Unbounded, Bound::Unbounded) if !self.keyspace.is_given() => db.db.compact()?,
-            _ => db.compact_range((from, to))?,
+            (Bound::Unbounded, Bound::Unbounded) if !self.keyspace.is_given() => {
+                db.db.compact_with(&mut show)?;
+            }
+            _ => db.compact_range_with((from, to), &mut show)?,
         }
         let report = Report {
             data_bytes_before,
             data_bytes_after: data_bytes(),
             seconds: start.elapsed().as_secs_f64(),
         };
-        spinner.finish_and_clear();
+        bar.finish_and_clear();
         cx.report(&report, |out| {
             let [before, after] =
                 [report.data_bytes_before, report.data_bytes_after].map(|n| human::bytes(n as f64));

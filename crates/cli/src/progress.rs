@@ -2,6 +2,7 @@
 
 use crate::human;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressState, ProgressStyle};
+use sidebloom::Progress;
 use std::fmt::Write;
 use std::time::Duration;
 
@@ -18,12 +19,27 @@ pub fn byte_bar(label: &str, total: Option<u64>) -> ProgressBar {
     }
 }
 
+/// A bar of bytes for what the library tells of its progress.
+pub fn work_bar(label: &str) -> ProgressBar {
+    byte_bar(label, Some(0))
+}
+
+/// Shows how far work is in a [`work_bar`].
+pub fn show(bar: &ProgressBar, so_far: &Progress) {
+    match so_far.bytes_left {
+        Some(left) => bar.set_length(so_far.bytes_done.saturating_add(left)),
+        None => bar.unset_length(),
+    }
+    bar.set_position(so_far.bytes_done);
+}
+
 /// A counter of an unknown number of units.
 pub fn counter(label: &str) -> ProgressBar {
     styled(label, None, "{msg:26} {spinner} {human_pos} {rate}")
 }
 
 /// A spinner for work of unknown length.
+#[cfg(feature = "remote")]
 pub fn spinner(label: &str) -> ProgressBar {
     styled(label, None, "{msg:26} {spinner} {elapsed}")
 }

@@ -2,7 +2,7 @@
 
 use crate::context::{Context, Failure, Outcome};
 use crate::{human, progress};
-use sidebloom::show;
+use sidebloom::{Progress, show};
 use std::io::Write;
 
 /// Salvage the readable rows of a damaged store
@@ -39,10 +39,11 @@ struct LogsReport {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let spinner = progress::spinner("repairing");
+        let bar = progress::work_bar("repairing");
         let dir = cx.local_db()?;
-        let repaired = cx.opening(|| sidebloom::repair(dir))?;
-        spinner.finish_and_clear();
+        let tell = |so_far: &Progress| progress::show(&bar, so_far);
+        let repaired = cx.opening(|| sidebloom::repair_with(dir, tell))?;
+        bar.finish_and_clear();
         let report = Report {
             rebuilt: repaired.rebuilt,
             segments: repaired.segments,

@@ -5,6 +5,7 @@ use crate::remote::open_to_read;
 use crate::{human, progress};
 use sidebloom::show;
 use std::io::Write;
+use std::ops::ControlFlow;
 
 /// Check every checksum, every key against its filter, and the manifest against the files
 ///
@@ -28,9 +29,12 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let spinner = progress::spinner("verifying");
-        let found = open_to_read(cx)?.verify()?;
-        spinner.finish_and_clear();
+        let bar = progress::work_bar("verifying");
+        let found = open_to_read(cx)?.verify_with(|so_far| {
+            progress::show(&bar, so_far);
+            ControlFlow::Continue(())
+        })?;
+        bar.finish_and_clear();
         let report = Report {
             ok: found.problems.is_empty(),
             segments: found.segments,

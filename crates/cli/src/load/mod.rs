@@ -11,11 +11,12 @@ use crate::human::parse_lifetime;
 use crate::keyspace_arg::KeyspaceArg;
 use crate::notice::notice;
 use crate::rows::{Column, ColumnChoice, Row, RowError};
-use crate::{hex, human};
+use crate::{hex, human, progress};
 use batch::{PendingBatch, Report};
 use files::{Files, Reading, Stop};
 use format::Format;
 use sidebloom::{Keyspace, MAX_KEY_BYTES, MAX_VALUE_BYTES};
+use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -202,7 +203,14 @@ impl Args {
                 }
             }
         });
-        let done = db.ingest_unsorted(good);
+        let writing = OnceCell::new();
+        let done = db.ingest_unsorted_with(good, |so_far| {
+            if so_far.bytes_left.is_some() {
+                // All rows were read.
+                progress::show(writing.get_or_init(|| progress::work_bar("sorting and writing")), so_far);
+            }
+        });
+        writing.get().iter().for_each(|bar| bar.finish_and_clear());
         report.skipped = read.skipped;
         failure.map_or(Ok(()), Err)?;
         done?;
