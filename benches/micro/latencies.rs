@@ -59,7 +59,9 @@ fn main() -> Result<()> {
         let first = round(&path, &missing, n % 2 == 1)?;
         let second = round(&path, &missing, n % 2 == 0)?;
         let [without, with] = if n % 2 == 0 { [first, second] } else { [second, first] };
-        (off.push(without), on.push(with), ratios.push(with / without));
+        off.push(without);
+        on.push(with);
+        ratios.push(with / without);
     }
     let (without, with, ratio) = (median(&mut off), median(&mut on), median(&mut ratios));
     println!("{keys} keys, {rounds} rounds of {LOOKUPS} missing keys");
