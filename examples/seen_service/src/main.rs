@@ -11,8 +11,10 @@ use axum::Router;
 use axum::body::Bytes;
 use axum::extract::{DefaultBodyLimit, State};
 use axum::http::StatusCode;
-use axum::routing::post;
-use sidebloom::{Db, Durability, MAX_KEY_BYTES, Options};
+use axum::http::header::CONTENT_TYPE;
+use axum::response::IntoResponse;
+use axum::routing::{get, post};
+use sidebloom::{Db, Durability, Exposition, MAX_KEY_BYTES, Options};
 use std::error::Error;
 use std::process::ExitCode;
 use tokio::net::TcpListener;
@@ -38,6 +40,7 @@ async fn serve(dir: &str, address: &str) -> Result<(), Box<dyn Error>> {
     let db = Options::new().durability(Durability::Sync).open(dir)?;
     let routes = Router::new()
         .route("/seen", post(seen))
+        .route("/metrics", get(metrics))
         .layer(DefaultBodyLimit::max(MAX_KEY_BYTES))
         .with_state(db.clone());
     let listener = TcpListener::bind(address).await?;
@@ -54,4 +57,12 @@ async fn seen(State(db): State<Db>, key: Bytes) -> Result<&'static str, (StatusC
     let inserted = tokio::task::spawn_blocking(move || db.insert_new(key, "")).await;
     let is_new = inserted.map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
     Ok(if is_new { "new" } else { "seen" })
+}
+
+/// For Prometheus: docs/metrics.md lists what there is.
+async fn metrics(State(db): State<Db>) -> Result<impl IntoResponse, (StatusCode, String)> {
+    let mut metrics = Exposition::new();
+    let added = metrics.add_store("seen", &db);
+    added.map_err(|e| (StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
+    Ok(([(CONTENT_TYPE, Exposition::CONTENT_TYPE)], metrics.to_string()))
 }

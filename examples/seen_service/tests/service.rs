@@ -150,3 +150,14 @@ fn no_key_is_new_again_after_the_service_was_killed() {
     let agent = Agent::new_with_defaults();
     assert!((0..KEYS).all(|key| !is_new(&agent, &service.url, key).unwrap()));
 }
+
+#[test]
+fn metrics_are_there_for_prometheus() {
+    let dir = tempfile::tempdir().unwrap();
+    let service = Service::start(&dir.path().join("seen.db"));
+    let agent = Agent::new_with_defaults();
+    assert!(is_new(&agent, &service.url, 1).unwrap());
+    let url = service.url.replace("/seen", "/metrics");
+    let text = agent.get(&url).call().unwrap().body_mut().read_to_string().unwrap();
+    assert!(text.contains("\nsidebloom_failed{store=\"seen\"} 0\n"), "{text}");
+}
