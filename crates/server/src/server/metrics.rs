@@ -15,7 +15,7 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sidebloom::Exposition;
 use sidebloom::guard::Guard;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
@@ -48,10 +48,13 @@ impl Measured {
         if let Some(filters) = &self.filters {
             metrics.add_store(FILTERS, filters.db())?;
         }
+        let mut taken = BTreeSet::from([FILTERS.to_owned()]);
         for (name, guard) in &self.guards {
-            // A guard may have the name of the store of filters.
-            let is_taken = self.filters.is_some() && name == FILTERS;
-            let label = if is_taken { format!("guard {name}") } else { name.clone() };
+            let mut label = name.clone();
+            // It may be that of the store of filters.
+            while !taken.insert(label.clone()) {
+                label = format!("guard {label}");
+            }
             metrics.add(label, guard.store_stats(), BTreeMap::new())?;
         }
         Ok(metrics.to_string())

@@ -115,8 +115,10 @@ pub fn run<E>(
 ) -> Result<(), ServeError<E>> {
     let system = |what| move |source| ServeError::System { what, source };
     let filters = served.filters.map(Arc::new);
-    let named =
-        |guard: &ServedGuard| (String::from_utf8_lossy(&guard.name).into_owned(), guard.guard.clone());
+    let named = |served: &ServedGuard| {
+        let name = std::str::from_utf8(&served.name).map(str::to_owned);
+        (name.unwrap_or_else(|_| served.name.escape_ascii().to_string()), served.guard.clone())
+    };
     let guards = served.guards.iter().map(named).collect();
     let measured = metrics::Measured { guards, filters: filters.clone() };
     let (catalog, writing) =
