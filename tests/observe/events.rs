@@ -1,6 +1,6 @@
 //! Events, as a callback is told.
 
-use crate::support::{eventually, fast_dir};
+use crate::support::{OpKind, STORE, SimFs, eventually, fast_dir, tiny_on};
 use sidebloom::{Db, Event, Options};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use std::sync::{Arc, Barrier, Mutex, OnceLock, mpsc};
@@ -154,8 +154,8 @@ fn damage_and_failures_are_told_with_the_file_and_the_cause() {
     db.put("key", "value").unwrap();
     db.flush().unwrap();
     db.close().unwrap();
-    let files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
-    let filter = files.filter(|file| file.extension().is_some_and(|e| e == "filter")).next().unwrap();
+    let mut files = std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path());
+    let filter = files.find(|file| file.extension().is_some_and(|e| e == "filter")).unwrap();
     std::fs::write(&filter, "damaged").unwrap();
     let db = options.open(&path).unwrap();
     let named = filter.display().to_string();
@@ -166,5 +166,89 @@ fn damage_and_failures_are_told_with_the_file_and_the_cause() {
     db.stop_writing("somebody else writes");
     eventually("the failure is told of", || {
         has(&events, |e| matches!(e, Event::Failed { cause, .. } if cause == "somebody else writes"))
+    });
+}
+
+/// A follower that cannot read the manifest lags, and catches up once it can.
+#[test]
+fn a_follower_that_lags_is_told_of_once_and_so_is_its_return() {
+    let dir = fast_dir();
+    let path = dir.path().join("store");
+    let (manifest, elsewhere) = (path.join("MANIFEST"), dir.path().join("elsewhere"));
+    let writer = Db::open(&path).unwrap();
+    writer.put("key", "value").unwrap();
+    writer.close().unwrap();
+    let (options, events) = recording(Options::new().follow(true));
+    let follower = options.open(&path).unwrap();
+    std::fs::rename(&manifest, &elsewhere).unwrap();
+    let is_lag = |event: &Event| matches!(event, Event::FollowerLag { seconds, .. } if *seconds >= 1.0);
+    eventually("it lags", || has(&events, is_lag));
+    std::thread::sleep(Duration::from_millis(200));
+    std::fs::rename(&elsewhere, &manifest).unwrap();
+    let is_return =
+        |event: &Event| matches!(event, Event::FollowerCaughtUp { seconds, .. } if *seconds >= 1.2);
+    eventually("it has caught up", || has(&events, is_return));
+    assert!(follower.get("key").unwrap().is_some());
+    assert_eq!(events.lock().unwrap().iter().filter(|event| is_lag(event)).count(), 1);
+}
+
+/// While the writer stalls, it holds the log; the callback is called all the same.
+#[test]
+fn a_long_stall_is_told_of_while_it_lasts_and_at_its_end() {
+    let fs = SimFs::new();
+    let (options, events) = recording(tiny_on(&fs));
+    let db = options.open(STORE).unwrap();
+    let held = fs.hold(OpKind::Sync); // No flush ends.
+    std::thread::scope(|scope| {
+        let writing = scope.spawn(|| (0..500).try_for_each(|n| db.put(format!("key{n:04}"), [7; 200])));
+        eventually("a long stall", || {
+            has(&events, |e| matches!(e, Event::LongStall { memtables_waiting: 2, .. }))
+        });
+        assert_eq!(db.stats().write_stall, Some(sidebloom::WriteStall::Flush));
+        drop(held);
+        writing.join().unwrap().unwrap();
+    });
+    eventually("its end", || {
+        has(&events, |e| matches!(e, Event::Stall { reason: "flush", seconds, .. } if *seconds >= 1.0))
+    });
+}
+
+#[test]
+fn a_full_disk_is_told_of_as_a_shortage() {
+    let fs = SimFs::new();
+    let (options, events) = recording(tiny_on(&fs));
+    let db = options.open(STORE).unwrap();
+    fs.limit_space(2000);
+    let failed = (0..500).try_for_each(|n| db.put(format!("key{n:04}"), [7; 200]));
+    assert!(failed.unwrap_err().to_string().contains("No space left"));
+    let is_shortage = |event: &Event| matches!(event, Event::Shortage { resource: "disk", error, .. } if error.contains("No space left"));
+    eventually("the shortage", || has(&events, is_shortage));
+    assert!(db.stats().shortages > 0);
+}
+
+#[test]
+fn a_segment_is_told_of_when_it_enters_and_leaves_quarantine() {
+    let fs = SimFs::new();
+    let (options, events) = recording(tiny_on(&fs));
+    let db = options.open(STORE).unwrap();
+    (0..2).for_each(|n| {
+        (0..5).for_each(|row| db.put(format!("key{row}"), [n; 20]).unwrap());
+        db.flush().unwrap();
+    });
+    let segment =
+        fs.files().into_iter().find(|path| path.extension().is_some_and(|e| e == "segment")).unwrap();
+    fs.make_unreadable(&segment, 0..1 << 20);
+    db.compact().unwrap_err();
+    let named = segment.display().to_string();
+    eventually("the quarantine", || {
+        has(
+            &events,
+            |e| matches!(e, Event::Quarantine { file, error, .. } if *file == named && !error.is_empty()),
+        )
+    });
+    fs.heal();
+    db.compact().unwrap();
+    eventually("the return", || {
+        has(&events, |e| matches!(e, Event::QuarantineEnd { file, .. } if *file == named))
     });
 }

@@ -2,11 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+/// Names and values, in order.
+type Labels = Vec<(String, String)>;
+
 /// A sample: its name, its labels in order, and its value.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sample {
     pub name: String,
-    pub labels: Vec<(String, String)>,
+    pub labels: Labels,
     pub value: f64,
 }
 
@@ -36,8 +39,8 @@ fn family_of<'a>(name: &'a str, families: &BTreeMap<String, Family>) -> &'a str 
 }
 
 /// Reads labels after `{`. Returns them with the rest after `}`.
-fn labels(text: &str) -> Result<(Vec<(String, String)>, &str), String> {
-    let (mut rest, mut labels) = (text, Vec::<(String, String)>::new());
+fn labels(text: &str) -> Result<(Labels, &str), String> {
+    let (mut rest, mut labels) = (text, Labels::new());
     loop {
         let (name, after) = rest.split_once("=\"").ok_or("a label without a value")?;
         if !is_name(name) || name.starts_with("__") {

@@ -100,7 +100,8 @@ fn keyspaces_with_hostile_names_are_one_series_each() {
     let samples = &metrics["sidebloom_keyspace_shared_segments"].samples;
     let mut found: Vec<&str> = samples.iter().map(|s| s.label("keyspace").unwrap_or_default()).collect();
     let mut expected: Vec<&str> = names.into_iter().chain([""]).collect();
-    (found.sort(), expected.sort());
+    found.sort();
+    expected.sort();
     assert_eq!(found, expected);
     assert!(samples.iter().all(|sample| sample.value == 1.0), "{samples:?}");
     assert!(metrics.keys().all(|name| name.starts_with("sidebloom_")));
