@@ -1,8 +1,8 @@
 //! Passes events on: to `tracing` at once, and to the callback from a thread of its own.
 //!
-//! Whatever emits an event may hold locks of the store, so the callback runs elsewhere: a stalled writer holds
-//! the log, for one. Events wait in a bounded queue. If the callback cannot keep up, the newest are dropped and
-//! counted, and the store goes on. A forked process, which has no such thread, emits none.
+//! Whatever emits an event may hold locks of the store, so the callback runs elsewhere: a stalled writer
+//! holds the log, for one. Events wait in a bounded queue. If the callback cannot keep up, the newest are
+//! dropped and counted, and the store goes on. A forked process, which has no such thread, emits none.
 
 use crate::event::Event;
 use crate::fs::Process;

@@ -1,17 +1,18 @@
 //! The settings of a store.
 
+mod event_callback;
 mod filter_policy;
 mod keyspace_options;
 mod stored_keyspace_options;
 mod watching;
 
+pub(crate) use event_callback::EventCallback;
 pub use filter_policy::FilterPolicy;
 pub(crate) use filter_policy::Objective;
 pub use keyspace_options::KeyspaceOptions;
 pub(crate) use stored_keyspace_options::{
     Unreadable, decode as decode_keyspace_options, encode as encode_keyspace_options,
 };
-pub(crate) use watching::EventCallback;
 
 use crate::error::{Error, Result};
 use crate::filter::{PrefixExtractor, PrefixSet};

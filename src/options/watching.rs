@@ -1,26 +1,8 @@
 //! What a store records for those who watch it, and whom it tells.
 
 use super::Options;
+use super::event_callback::EventCallback;
 use crate::event::Event;
-use std::fmt;
-use std::sync::Arc;
-
-/// Is called with each event.
-#[derive(Clone)]
-pub(crate) struct EventCallback(Arc<dyn Fn(&Event) + Send + Sync>);
-
-impl EventCallback {
-    /// Calls it.
-    pub fn call(&self, event: &Event) {
-        (self.0)(event);
-    }
-}
-
-impl fmt::Debug for EventCallback {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("EventCallback")
-    }
-}
 
 impl Options {
     /// Whether to record how long operations take: [`Stats::latencies`](crate::Stats::latencies). Default
@@ -57,7 +39,7 @@ impl Options {
     /// # Ok::<(), sidebloom::Error>(())
     /// ```
     pub fn on_event(mut self, callback: impl Fn(&Event) + Send + Sync + 'static) -> Self {
-        self.on_event = Some(EventCallback(Arc::new(callback)));
+        self.on_event = Some(EventCallback::new(callback));
         self
     }
 }

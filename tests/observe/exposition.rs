@@ -92,7 +92,8 @@ fn sample(line: &str) -> Result<Sample, String> {
     }
 }
 
-/// Reads a whole text. Each family must be in one piece: HELP, TYPE, then its samples, each with other labels.
+/// Reads a whole text. Each family must be in one piece: HELP, TYPE, then its samples, each with other
+/// labels.
 pub fn read(text: &str) -> Result<BTreeMap<String, Family>, String> {
     if !text.is_empty() && !text.ends_with('\n') {
         return Err("the last line has no end".into());

@@ -6,7 +6,7 @@ use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
 use crate::{human, keyspace_stats, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use sidebloom::{Exposition, LevelStats, MAX_KEY_BYTES, Stats};
+use sidebloom::{Exposition, Latencies, LevelStats, MAX_KEY_BYTES, Stats};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -51,7 +51,13 @@ struct SinceOpening {
     segments_open: u64,
     segment_bytes_mapped: u64,
     index_bytes: u64,
+    block_cache_bytes: u64,
+    filter_bytes_pinned: u64,
     filters_mapped: u64,
+    compactions_running: u64,
+    memtables_waiting: u64,
+    has_failed: bool,
+    latencies: Option<Latencies>,
     write_amplification: f64,
     write_stall: Option<String>,
     /// What another process wrote longer ago than this, in seconds, is included.
@@ -209,6 +215,12 @@ impl SinceOpening {
             segments_open: stats.segments_open,
             segment_bytes_mapped: stats.segment_bytes_mapped,
             index_bytes: stats.index_bytes,
+            block_cache_bytes: stats.block_cache_bytes,
+            filter_bytes_pinned: stats.filter_bytes_pinned,
+            compactions_running: stats.compactions_running,
+            memtables_waiting: stats.memtables_waiting,
+            has_failed: stats.has_failed,
+            latencies: stats.latencies.clone(),
             filters_mapped: stats.filters_mapped,
             write_amplification: stats.write_amplification(),
             write_stall: stats.write_stall.map(|cause| format!("{cause:?}").to_lowercase()),

@@ -5,7 +5,7 @@ mod family;
 mod text;
 
 use self::families::FAMILIES;
-use self::text::write_family;
+use self::text::{StoreMetrics, write_family};
 use super::handle::Db;
 use super::keyspace_stats::KeyspaceStats;
 use super::stats::Stats;
@@ -35,14 +35,6 @@ use std::fmt;
 #[derive(Debug, Clone, Default)]
 pub struct Exposition {
     stores: Vec<StoreMetrics>,
-}
-
-/// The statistics of one store.
-#[derive(Debug, Clone)]
-struct StoreMetrics {
-    name: String,
-    stats: Stats,
-    keyspaces: BTreeMap<String, KeyspaceStats>,
 }
 
 impl Exposition {

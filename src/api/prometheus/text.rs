@@ -1,9 +1,19 @@
 //! The text of a family.
 
-use super::StoreMetrics;
 use super::family::{Family, Number, Values};
+use crate::api::keyspace_stats::KeyspaceStats;
+use crate::api::stats::Stats;
 use crate::engine::latency::{Latencies, LatencyHistogram};
+use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write};
+
+/// The statistics of one store.
+#[derive(Debug, Clone)]
+pub(super) struct StoreMetrics {
+    pub name: String,
+    pub stats: Stats,
+    pub keyspaces: BTreeMap<String, KeyspaceStats>,
+}
 
 /// The bounds of histograms are the powers of two of nanoseconds from 2^6, 64 ns, to 2^33, 8.6 s.
 const BOUNDS: (u32, u32) = (6, 33);

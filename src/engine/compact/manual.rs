@@ -60,8 +60,8 @@ impl ManualCompaction {
         from && to && meta.min_seq <= self.newest && (!meta.is_in_bucket() || meta.has_bucket_ended(self.now))
     }
 
-    /// About how many bytes are still to be merged: those above the run's level, as often as they change their
-    /// level. What they meet there is not known before.
+    /// About how many bytes are still to be merged: those above the run's level, as often as they change
+    /// their level. What they meet there is not known before.
     fn bytes_left(&self, live: &LiveSet) -> u64 {
         let target = self.level.max(live.deepest());
         let levels = live.levels().iter().enumerate().take(target);
