@@ -1,8 +1,8 @@
 //! Metrics for Prometheus, over HTTP on an address of their own.
 //!
 //! A scraper is no client: it needs no password, and sees counts and the names of guards, never keys. It
-//! takes a thread only while the text is made. At most [`CONNECTIONS_MAX`] connections are served at once, each for
-//! at most [`CONNECTION_TIMEOUT`] and for one request; others wait.
+//! takes a thread only while the text is made. At most [`CONNECTIONS_MAX`] connections are served at once,
+//! each for at most [`CONNECTION_TIMEOUT`] and for one request; others wait.
 
 use crate::filters::Filters;
 use bytes::Bytes;
