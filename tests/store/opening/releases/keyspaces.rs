@@ -58,7 +58,7 @@ fn own_expiry(i: u64) -> Option<Duration> {
 }
 
 fn is_deleted(i: u64) -> bool {
-    i % 11 == 0 || DELETED.contains(&i)
+    i.is_multiple_of(11) || DELETED.contains(&i)
 }
 
 fn put(space: &Keyspace, rows: std::ops::Range<u64>) {
@@ -93,7 +93,7 @@ pub fn make(dir: &Path) {
     db.compact().unwrap();
     each(&db, |space, _| put(&space, ROWS / 2..ROWS));
     each(&db, |space, _| {
-        (0..ROWS).filter(|i| i % 11 == 0).for_each(|i| space.delete(key(i)).unwrap());
+        (0..ROWS).filter(|i| i.is_multiple_of(11)).for_each(|i| space.delete(key(i)).unwrap());
         DELETED.for_each(|i| space.delete_range(key(i)..=key(i)).unwrap());
     });
     db.flush().unwrap();

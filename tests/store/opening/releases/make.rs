@@ -47,7 +47,8 @@ pub fn make(target: &Path) {
         std::fs::write(dir.path().join("kept/rows.tsv"), listing(&rows)).unwrap();
         pack(&dir.path().join("kept"), &target.join(format!("{name}.tar.gz")));
     }
-    let others: [(&str, fn(&Path)); 3] = [
+    type Make = fn(&Path);
+    let others: [(&str, Make); 3] = [
         ("guard", |dir| make_guard(&dir.join("guard"))),
         (keyspaces::NAME, keyspaces::make),
         (filters::NAME, filters::make),
