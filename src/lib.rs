@@ -65,6 +65,37 @@
 //! - **I15** Time runs forwards: no later read sees a row that an earlier one saw expired
 //!   ([`Keyspace::put_with`]).
 //!
+//! # Async
+//! Every call is synchronous. What async code may call where it is depends on what the call can wait for:
+//!
+//! | call | waits for | time |
+//! |---|---|---|
+//! | [`may_contain`](Keyspace::may_contain) | nothing: it reads memory and maps | 0.14 µs; 0.7 µs if the page cache is cold |
+//! | [`get`](Keyspace::get), [`multi_get`](Keyspace::multi_get), [`range`](Keyspace::range), cursors | one read for each block that is not in memory | missing key: as above; found key: 1.2 µs, cold 60 to 120 µs |
+//! | [`put`](Keyspace::put), [`write`](Keyspace::write), [`insert_new`](Keyspace::insert_new), commits | the log; and for flushes and compactions, if these are too slow ([`Stats::write_stall`]) | 2 to 3 µs; in a stall, seconds |
+//! | the same with [`Durability::Sync`]; [`sync`](Keyspace::sync) | an fsync, which writers share | that of the disk: 0.4 to 1.8 ms here, 1 % of them above 16 to 24 ms |
+//! | [`flush`](Keyspace::flush), [`compact`](Keyspace::compact), [`ingest`](Keyspace::ingest), [`verify`](Db::verify), [`checkpoint`](Db::checkpoint), [`close`](Db::close), opening | work that grows with the memtable or the store | milliseconds to hours |
+//!
+//! So ask `may_contain` inline, and leave the rest to a thread that may block: with tokio, `spawn_blocking`
+//! under a semaphore, since tokio alone would start 512 threads.
+//!
+//! ```text
+//! if db.may_contain(&key) == Verdict::Absent {
+//!     return Ok(None);
+//! }
+//! let permit = reads.clone().acquire_owned().await?;
+//! spawn_blocking(move || { let value = db.get(key); drop((db, permit)); value }).await?
+//! ```
+//!
+//! A store that was just opened verifies its filters in the background, and until then a probe may wait for
+//! reads of up to some milliseconds: call [`warm`](Db::warm) before serving. The kernel may drop mapped
+//! filters that are not used; with [`Residency::Pinned`] it cannot. Hold no [`Range`] or [`Snapshot`] across
+//! an `.await` that may take long: they keep replaced files on the disk.
+//!
+//! The times of single calls are means in a store of 10 million keys (`cargo run --release -p versus`, in the
+//! README), those of fsyncs come from `examples/lookup_service`, a service with axum that does all this, and
+//! its load test.
+//!
 //! # Limits
 //! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to
 //! [`MAX_VALUE_BYTES`] bytes, and batches up to 1 GiB. One process at a time can write; others can share a

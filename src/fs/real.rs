@@ -4,7 +4,9 @@ use super::dir_descriptor::{At, Directory};
 use super::file::{AppendFile, ReadFile};
 use super::map::Map;
 use super::real_lock;
-use super::traits::{Fs, LockGuard, LockMode, ReaderLocks, Stamp};
+#[cfg(target_os = "linux")]
+use super::traits::ReaderLocks;
+use super::traits::{Fs, LockGuard, LockMode, Stamp};
 use crate::error::{Error, IoOp, Result};
 use rustix::fs::{AtFlags, OFlags, Stat};
 use rustix::io::Errno;

@@ -4,7 +4,7 @@ use super::dir_descriptor::At;
 use super::process::Process;
 use super::traits::{LockGuard, LockMode};
 use crate::error::{Error, IoOp, Result};
-use rustix::fs::{AtFlags, OFlags};
+use rustix::fs::{AtFlags, OFlags, fstat};
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::MetadataExt;
@@ -62,9 +62,11 @@ pub fn lock(at: At<'_>, path: &Path, lock_mode: LockMode, mode: Option<u32>) -> 
             Err(TryLockError::WouldBlock) => return Err(Error::Locked { path: path.to_path_buf() }),
             Err(TryLockError::Error(e)) => return Err(Error::io(IoOp::Lock, path, e)),
         }
-        let locked = file.metadata().map_err(|e| Error::io(IoOp::Inspect, path, e))?;
-        let lock = RealLock { file, number: locked.ino(), process: Process::current() };
-        if at.stat(AtFlags::empty()).is_ok_and(|now| (now.st_dev, now.st_ino) == (locked.dev(), locked.ino()))
+        let locked = fstat(&file).map_err(|e| Error::io(IoOp::Inspect, path, e.into()))?;
+        let lock = RealLock { file, number: locked.st_ino, process: Process::current() };
+        if at
+            .stat(AtFlags::empty())
+            .is_ok_and(|now| (now.st_dev, now.st_ino) == (locked.st_dev, locked.st_ino))
         {
             return Ok(Box::new(lock));
         }

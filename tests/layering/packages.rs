@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::{Files, resolved, workspace};
 
 /// In order: a package sees only those above it.
-const DEPENDENCIES: [(&str, &[&str]); 18] = [
+const DEPENDENCIES: [(&str, &[&str]); 19] = [
     ("sidebloom-filter", &[]),
     ("sidebloom", &["sidebloom-filter"]),
     ("sidebloom-capi", &["sidebloom"]),
@@ -37,6 +37,7 @@ const DEPENDENCIES: [(&str, &[&str]); 18] = [
         &["sidebloom-filter", "sidebloom", "sidebloom-remote", "sidebloom-server", "sidebloom-cli"],
     ),
     ("sidebloom-harness", &["sidebloom"]),
+    ("lookup-service", &["sidebloom"]),
     ("seen-service", &["sidebloom"]),
 ];
 
@@ -154,6 +155,7 @@ fn package_of(path: &str) -> &str {
         Some(end) => &path[..end],
         None if path.starts_with("fuzz/") => "fuzz",
         None if path.starts_with("harness/") => "harness",
+        None if path.starts_with("examples/lookup_service/") => "examples/lookup_service",
         None if path.starts_with("examples/seen_service/") => "examples/seen_service",
         None => "",
     }

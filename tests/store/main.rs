@@ -8,6 +8,11 @@
     reason = "a test that cannot go on should stop where it is"
 )]
 
+#[path = "../../fixtures/all_kinds.rs"]
+#[allow(dead_code, reason = "the unit tests use all of it")]
+mod all_kinds;
+#[path = "../../fixtures/archive.rs"]
+mod archive;
 #[path = "../support/mod.rs"]
 mod support;
 

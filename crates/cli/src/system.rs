@@ -6,7 +6,6 @@ use crate::human;
 use serde::Serialize;
 use std::fs;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 /// How the page cache was dropped.
@@ -97,8 +96,9 @@ pub struct DiskReads {
 impl DiskMeter {
     /// For the device under `dir`.
     pub fn new(dir: &Path) -> Self {
-        let device =
-            fs::metadata(dir).ok().map(|meta| (rustix::fs::major(meta.dev()), rustix::fs::minor(meta.dev())));
+        let device = rustix::fs::stat(dir)
+            .ok()
+            .map(|stat| (rustix::fs::major(stat.st_dev), rustix::fs::minor(stat.st_dev)));
         DiskMeter { device }
     }
 

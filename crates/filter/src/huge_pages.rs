@@ -5,6 +5,7 @@ use std::ops::Range;
 
 /// The smallest allocation that asks for huge pages: two of 2 MiB. With them, probes of an 8 MiB filter took
 /// a sixth less time (`-- others` of the filter benchmark).
+#[cfg_attr(not(target_os = "linux"), allow(dead_code, reason = "only Linux takes the advice"))]
 pub(crate) const MIN_BYTES: usize = 4 << 20;
 
 /// Smallest memory whose pages are given back: less is not worth a system call.

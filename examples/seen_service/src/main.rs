@@ -6,6 +6,8 @@
 //! cargo run --release -p seen-service -- seen.db 127.0.0.1:8080
 //! curl --data https://example.org/ http://127.0.0.1:8080/seen
 //! ```
+//!
+//! `examples/lookup_service` also reads values, and has a load test.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -17,7 +19,18 @@ use axum::routing::{get, post};
 use sidebloom::{Db, Durability, Exposition, MAX_KEY_BYTES, Options};
 use std::error::Error;
 use std::process::ExitCode;
+use std::sync::Arc;
 use tokio::net::TcpListener;
+use tokio::sync::Semaphore;
+
+/// Calls at the same time. They share a sync, so this is more than the disk can do at once.
+const CALLS_MAX: u32 = 64;
+
+#[derive(Clone)]
+struct Service {
+    db: Db,
+    bound: Arc<Semaphore>,
+}
 
 #[tokio::main]
 async fn main() -> ExitCode {
@@ -38,23 +51,33 @@ async fn main() -> ExitCode {
 /// Serves until Ctrl-C, then answers the requests that have come and closes the store.
 async fn serve(dir: &str, address: &str) -> Result<(), Box<dyn Error>> {
     let db = Options::new().durability(Durability::Sync).open(dir)?;
+    let service = Service { db, bound: Arc::new(Semaphore::new(CALLS_MAX as usize)) };
     let routes = Router::new()
         .route("/seen", post(seen))
         .route("/metrics", get(metrics))
         .layer(DefaultBodyLimit::max(MAX_KEY_BYTES))
-        .with_state(db.clone());
+        .with_state(service.clone());
     let listener = TcpListener::bind(address).await?;
     println!("listening on {}", listener.local_addr()?);
     let interrupted = async { _ = tokio::signal::ctrl_c().await };
     axum::serve(listener, routes).with_graceful_shutdown(interrupted).await?;
-    Ok(db.close()?)
+    // A call whose client has gone still runs, and has a handle of the store.
+    _ = service.bound.acquire_many(CALLS_MAX).await?;
+    let closed = tokio::task::spawn_blocking(|| service.db.close());
+    Ok(closed.await??)
 }
 
 /// `insert_new` may wait for the disk, so it has a thread of its own. Writers that wait at the same time
 /// share one sync.
-async fn seen(State(db): State<Db>, key: Bytes) -> Result<&'static str, (StatusCode, String)> {
+async fn seen(State(service): State<Service>, key: Bytes) -> Result<&'static str, (StatusCode, String)> {
     let failed = |why: String| (StatusCode::INTERNAL_SERVER_ERROR, why);
-    let inserted = tokio::task::spawn_blocking(move || db.insert_new(key, "")).await;
+    let permit = service.bound.acquire_owned().await.map_err(|e| failed(e.to_string()))?;
+    let call = move || {
+        let is_new = service.db.insert_new(key, "");
+        drop((service.db, permit));
+        is_new
+    };
+    let inserted = tokio::task::spawn_blocking(call).await;
     let is_new = inserted.map_err(|e| failed(e.to_string()))?.map_err(|e| failed(e.to_string()))?;
     Ok(if is_new { "new" } else { "seen" })
 }

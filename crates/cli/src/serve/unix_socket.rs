@@ -1,7 +1,7 @@
 //! A Unix socket with a name in the file system.
 
 use crate::context::Failure;
-use rustix::fs::Mode;
+use rustix::fs::{Mode, RawMode};
 use std::io::ErrorKind;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::os::unix::net::{UnixListener, UnixStream};
@@ -19,7 +19,7 @@ impl UnixSocket {
     pub fn bind(path: &Path, mode: u32) -> Result<(UnixListener, Self), Failure> {
         let fails = |e| Failure::file("listen on", path, e);
         // Whoever connects before the permissions are right would be served: they are right from the start.
-        let before = rustix::process::umask(Mode::from_raw_mode(!mode & 0o777));
+        let before = rustix::process::umask(Mode::from_raw_mode((!mode & 0o777) as RawMode));
         let listener = match UnixListener::bind(path) {
             Err(error) if error.kind() == ErrorKind::AddrInUse && is_left_over(path) => {
                 std::fs::remove_file(path).and_then(|()| UnixListener::bind(path))

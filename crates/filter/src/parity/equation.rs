@@ -263,6 +263,7 @@ pub(super) fn fits_wholly<L: Layout>(line: &Line, products: Products, place: u64
 }
 
 /// The words of a line, masked with [`read_by_rest`], in vector registers.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for the vector code of x86-64"))]
 pub(super) trait Vectors {
     /// The parities for the first checks, as many as needed or more, the first lowest.
     fn checks(&self, coefficients: u64, needed: usize) -> u32;
@@ -272,6 +273,7 @@ pub(super) trait Vectors {
 
 /// For each word, the bits that checks read. (Lines of seven lanes have a word that checks do not read, and
 /// no lanes in pieces.)
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for the vector code of x86-64"))]
 pub(super) const fn read_by_rest<L: Layout>() -> Words {
     let (mut masks, mut word) = ([0; WORDS], 0);
     while word < L::CROSSED_WORDS {
@@ -282,6 +284,7 @@ pub(super) const fn read_by_rest<L: Layout>() -> Words {
 }
 
 /// [`fits_wholly`] in vectors. Computes unneeded checks, because their number is hard to predict.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for the vector code of x86-64"))]
 #[inline(always)]
 pub(super) fn vectors_fit_wholly<L: Layout>(
     words: &impl Vectors,

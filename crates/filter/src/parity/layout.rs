@@ -59,6 +59,7 @@ pub(super) trait Layout {
     /// Whether the other lanes satisfy it, in words without control bits.
     fn fits_rest(words: &Words, equation: &Equation) -> bool;
     /// The parities of the other lanes, the ninth lowest, from the first and second pieces in the words.
+    #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code, reason = "for the vector code of x86-64"))]
     fn parities_of_rest(of_pieces: [u32; 2]) -> u32;
     /// The line. Bit `j` of `control` becomes bit 63 of word `j`.
     fn assemble(lanes: &Lanes, control: u32) -> Words;

@@ -1,6 +1,8 @@
 //! Publishing and reading through a directory and through memory, with every request counted.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
 
+#[path = "../../../../fixtures/archive.rs"]
+mod archive;
 #[path = "../support/mod.rs"]
 mod support;
 
@@ -10,6 +12,7 @@ mod damage;
 mod generations;
 mod limits;
 mod lookups;
+mod releases;
 mod superseded;
 
 use object_store::ObjectStore;

@@ -1,6 +1,8 @@
-//! The files of a release in `fixtures/releases`: stores with all features of their formats, and a guard.
+//! The files of a release in `fixtures/releases`: stores with all features of their formats, a guard, and
+//! filters on their own. What a release publishes is made in `crates/remote/tests/remote/releases.rs`.
 
-use super::archive::pack;
+use super::{filters, keyspaces};
+use crate::archive::pack;
 use crate::support::{Contents, Rng, contents, copy_store, fast_dir, files_with, tiny};
 use sidebloom::guard::{Changes, GuardOptions};
 use sidebloom::{Compression, Db, KeyHash, Options, PrefixExtractor};
@@ -45,9 +47,17 @@ pub fn make(target: &Path) {
         std::fs::write(dir.path().join("kept/rows.tsv"), listing(&rows)).unwrap();
         pack(&dir.path().join("kept"), &target.join(format!("{name}.tar.gz")));
     }
-    let dir = fast_dir();
-    make_guard(&dir.path().join("guard"));
-    pack(dir.path(), &target.join("guard.tar.gz"));
+    type Make = fn(&Path);
+    let others: [(&str, Make); 3] = [
+        ("guard", |dir| make_guard(&dir.join("guard"))),
+        (keyspaces::NAME, keyspaces::make),
+        (filters::NAME, filters::make),
+    ];
+    for (name, make) in others {
+        let dir = fast_dir();
+        make(dir.path());
+        pack(dir.path(), &target.join(format!("{name}.tar.gz")));
+    }
 }
 
 /// A store in `kept` as a crash leaves it, with rows in a log. Returns its contents.

@@ -1,12 +1,15 @@
 //! Rule I14: the next release can read, write, repair and follow what a release has written. Each directory
-//! of `fixtures/releases` has stores and a guard of one release.
-//! `SIDEBLOOM_RELEASE=0.1.0 cargo test --test store i14_what_this_build` makes those of this build.
+//! of `fixtures/releases` has stores, filters and a guard of one release.
+//! `SIDEBLOOM_RELEASE=0.1.0 cargo test --features zstd --test store i14_what_this_build` makes those of this
+//! build.
 
-mod archive;
+mod filters;
+mod keyspaces;
 mod make;
+mod pinned;
 
-use self::archive::unpack;
-use self::make::{GUARDED, KNOWN_ABSENT, NOTE, guarded, listing, make, options};
+use self::make::{GUARDED, KNOWN_ABSENT, NOTE, STORES, guarded, listing, make, options};
+use crate::archive::unpack;
 use crate::support::{Contents, contents, fast_dir, files_with, fingerprints};
 use sidebloom::Db;
 use sidebloom::filter::Verdict;
@@ -46,16 +49,10 @@ impl Store {
     }
 }
 
-/// A build without Zstandard leaves out the stores that need it.
-fn is_readable(archive: &Path) -> bool {
-    cfg!(feature = "zstd") || !archive.ends_with("zstd.tar.gz")
-}
-
+/// A build without Zstandard leaves out the store that needs it.
 fn stores_in(release: &Path) -> Vec<PathBuf> {
-    let mut archives = files_with(release, ".tar.gz");
-    archives.retain(|path| !path.ends_with("guard.tar.gz") && is_readable(path));
-    assert!(archives.len() >= 2, "{}", release.display());
-    archives
+    let of = |(name, ..): &(&str, _, _)| release.join(format!("{name}.tar.gz"));
+    STORES.iter().map(of).collect()
 }
 
 fn each_release(check: impl Fn(&Path)) {
@@ -230,6 +227,16 @@ fn i14_guards_of_releases_answer() {
     each_release(guard_answers);
 }
 
+#[test]
+fn i14_keyspaces_and_expiring_rows_of_releases_are_read() {
+    each_release(keyspaces::check);
+}
+
+#[test]
+fn i14_filters_of_releases_answer_as_they_did() {
+    each_release(filters::check);
+}
+
 /// So that it can become a release's: releases are made this way.
 #[test]
 fn i14_what_this_build_makes_passes_what_releases_must() {
@@ -242,4 +249,6 @@ fn i14_what_this_build_makes_passes_what_releases_must() {
     let checks = [is_read_with_its_filters, is_written_and_rewritten, is_repaired, is_followed, is_copied];
     checks.iter().for_each(|check| each_store(&made, check));
     guard_answers(&made);
+    keyspaces::check(&made);
+    filters::check(&made);
 }
