@@ -112,6 +112,7 @@
 //! mapped file, SIGBUS kills the process if one is truncated while the store is open, or if the disk fails to
 //! read its pages. [`Residency`] and [`fs::catch_sigbus`] describe how to avoid that.
 
+pub mod backup;
 pub mod error;
 pub mod fs;
 pub mod guard;

@@ -150,9 +150,13 @@ impl Db {
     /// Creates a copy of the store in a new directory. Both stores share the segment files through hard
     /// links. On another file system, the files are copied and synced instead. The store stays writable.
     ///
+    /// Also works in a store that [follows](crate::Options::follow) another process, or is open read-only:
+    /// what is only in the logs is then copied into a log of the copy.
+    ///
     /// # Errors
     /// [`Error::AlreadyExists`](crate::Error::AlreadyExists) if the target exists.
-    /// [`Error::Io`](crate::Error::Io), after which the target is removed.
+    /// [`Error::Io`](crate::Error::Io), after which the target is removed. The errors of
+    /// [`flush`](Keyspace::flush); [`Error::Corruption`](crate::Error::Corruption) for a damaged log.
     pub fn checkpoint(&self, target: impl AsRef<Path>) -> Result<()> {
         self.checkpoint_with(target, |_| ())
     }
@@ -180,6 +184,12 @@ impl Db {
     /// of [`flush`](Keyspace::flush).
     pub fn file_set(&self) -> Result<FileSet> {
         self.own()?.file_set()
+    }
+
+    /// The files of everything written so far, for a copy: as [`file_set`](Self::file_set), but with a log if
+    /// another process may write the store.
+    pub(crate) fn files_to_copy(&self) -> Result<FileSet> {
+        self.own()?.files_to_copy()
     }
 
     /// Makes the store read-only until it is opened again, as after a failed write: writes fail with

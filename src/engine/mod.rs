@@ -30,6 +30,7 @@ mod hostile_tests;
 
 use self::compact::Compactor;
 use self::copies::file_set::{FileSet, file_set};
+use self::copies::from_outside::file_set_from_outside;
 use self::filters::FilterKeeper;
 use self::follow::Follower;
 use self::follow::read_position::Following;
@@ -78,9 +79,20 @@ impl Engine {
         self.compactor.compact_range(range, newest, progress)
     }
 
-    /// Flushes, then makes a copy of the store in a new directory.
+    /// Makes a copy of the store in a new directory.
     pub fn checkpoint(&self, target: &Path, progress: &mut Tell<'_>) -> Result<()> {
-        self.file_set()?.link_into(target, progress)
+        self.files_to_copy()?.link_into(target, progress)
+    }
+
+    /// The files of everything written so far, for a copy: what was not flushed yet is flushed, or, if
+    /// another process writes the store, in the set's log.
+    pub fn files_to_copy(&self) -> Result<FileSet> {
+        let storage = &self.shared.storage;
+        match &self.follower {
+            Some(follower) => file_set_from_outside(storage, Some(&follower.following().versions)),
+            None if storage.options.read_only => file_set_from_outside(storage, None),
+            None => self.file_set(),
+        }
     }
 
     /// Flushes everything written so far and returns the files that hold it.

@@ -1,9 +1,11 @@
 //! The error type of the crate.
 
 mod io_op;
+mod lock_names;
 mod make;
 
 pub use io_op::IoOp;
+pub(crate) use lock_names::{REPOSITORY_LOCK, REPOSITORY_READERS};
 
 use crate::filter::show_versions;
 use crate::show;
@@ -29,11 +31,9 @@ pub enum Error {
         /// The operating system's error.
         source: Arc<std::io::Error>,
     },
-    /// The store is already open, in this or another process.
-    #[error(
-        "{} is locked: the store is already open; close it first (read-only opens can share it)",
-        show::path(path)
-    )]
+    /// The store is already open, in this or another process; or a backup repository is in use in a way that
+    /// excludes this one.
+    #[error("{} is locked: {}", show::path(path), lock_names::who_locks(path))]
     Locked {
         /// The lock file.
         path: PathBuf,
@@ -127,6 +127,22 @@ pub enum Error {
         name: String,
         /// Its error message, or what is wrong with the data it sent.
         what: String,
+    },
+    /// The place is no backup repository, or cannot become or be the one of this store or guard.
+    #[error("{} cannot be used as a backup repository: {what}", show::path(path))]
+    NotARepository {
+        /// The directory, or the URL.
+        path: PathBuf,
+        /// What was found instead, and what to do.
+        what: String,
+    },
+    /// A repository has no backup with this number.
+    #[error("{} has no backup {number}; list its backups", show::path(path))]
+    NoSuchBackup {
+        /// The repository.
+        path: PathBuf,
+        /// The number.
+        number: u64,
     },
     /// The target of a copy already exists.
     #[error("{} already exists; choose a path that does not", show::path(path))]

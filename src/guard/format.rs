@@ -51,7 +51,7 @@ use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
 
 /// The settings file.
-pub(super) const SETTINGS: &str = "GUARD";
+pub(crate) const SETTINGS: &str = "GUARD";
 /// The settings file while it is written.
 pub(super) const FRESH: &str = "GUARD.new";
 /// Locked while a guard is open.
@@ -132,6 +132,11 @@ impl Settings {
     /// The path of the live generation's store.
     pub fn store(&self, dir: &Path) -> PathBuf {
         dir.join(self.store_name())
+    }
+
+    /// A number that identifies the guard, but not its copies and generations.
+    pub fn guard_id(&self) -> u64 {
+        self.hasher.hash(b"the id of this guard")
     }
 
     pub fn store_name(&self) -> String {

@@ -107,7 +107,7 @@ impl GuardImage {
     /// [`Error::Corruption`](crate::Error::Corruption) or
     /// [`Error::UnsupportedVersion`](crate::Error::UnsupportedVersion) for settings that are not a guard's.
     pub fn guard_id(&self) -> Result<u64> {
-        Ok(self.decode_settings()?.hasher.hash(b"the id of this guard"))
+        Ok(self.decode_settings()?.guard_id())
     }
 
     /// The guard's generation: one more than its refreshes.

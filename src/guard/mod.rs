@@ -57,6 +57,7 @@
 
 mod canonical;
 mod changes;
+mod copies;
 mod counters;
 mod expiring;
 #[cfg(feature = "unicode")]
@@ -82,7 +83,9 @@ mod write;
 
 pub use canonical::Canonical;
 pub use changes::Changes;
+pub(crate) use copies::{GuardFiles, GuardFollower, make_guard};
 pub use format::HashWidth;
+pub(crate) use format::SETTINGS as SETTINGS_FILE;
 pub use handle::Guard;
 pub use image::GuardImage;
 pub use options::GuardOptions;

@@ -178,7 +178,7 @@ impl GuardOptions {
 }
 
 /// Locks a directory that is missing, empty, or contains only leftovers of an interrupted build.
-fn claim(named: &Arc<dyn Fs>, dir: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
+pub(super) fn claim(named: &Arc<dyn Fs>, dir: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGuard>)> {
     let check = |names: Vec<String>| {
         let what = if names.iter().any(|name| name == SETTINGS) {
             "there is a guard already; refresh it, or delete the directory first"
@@ -200,7 +200,7 @@ fn claim(named: &Arc<dyn Fs>, dir: &Path) -> Result<(Arc<dyn Fs>, Box<dyn LockGu
 }
 
 /// Describes a place without settings. Never suggests deleting what no guard has made.
-fn what_it_is_instead(fs: &dyn Fs, dir: &Path) -> Result<String> {
+pub(super) fn what_it_is_instead(fs: &dyn Fs, dir: &Path) -> Result<String> {
     if fs.file_len(dir)?.is_none() {
         return Ok("there is nothing at this path; build a guard first".into());
     }

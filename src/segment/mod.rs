@@ -17,6 +17,7 @@ mod block_layout;
 mod cache;
 mod compress;
 mod compression;
+mod copy_check;
 mod cursor;
 mod damaged_blocks;
 mod expiries;
@@ -52,6 +53,7 @@ pub use block_builder::BlockBuilder;
 #[cfg(test)]
 pub use cache::Reads;
 pub use cache::{BlockCache, ReadCounters};
+pub use copy_check::CopyCheck;
 pub use cursor::SegmentCursor;
 pub use damaged_blocks::{DamagedBlocks, count_blocks, describe};
 #[cfg(test)]

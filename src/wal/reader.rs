@@ -89,13 +89,30 @@ pub struct ExpectedLog {
 /// [`ops`](super::ops)), and the number of its operations.
 pub type BatchSink<'a> = &'a mut dyn FnMut(Seq, Bytes, u32) -> Result<()>;
 
-/// Reads a log and passes every batch to `sink`, in order. Skips batches before the expected sequence number.
+/// [`replay_start`] of a whole file.
+///
+/// # Errors
+/// The errors of [`replay_start`].
+#[cfg(any(test, fuzzing))]
+pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
+    let file = fs.open(path)?;
+    let len = file.len()?;
+    replay_start(file, len, expected, sink)
+}
+
+/// Reads the first `len` bytes of a log, which may be growing, and passes every batch to `sink`, in order.
+/// Skips batches before the expected sequence number.
 ///
 /// # Errors
 /// [`Error::Corruption`] for damage that no crash explains, [`Error::UnsupportedVersion`],
 /// [`Error::UnknownCode`], and the errors of the file system and `sink`.
-pub fn replay(fs: &dyn Fs, path: &Path, expected: ExpectedLog, sink: BatchSink<'_>) -> Result<Replay> {
-    let mut log = LogReader::open(fs, path, LogHeader::tag(expected.id, expected.store_id))?;
+pub fn replay_start(
+    file: Arc<dyn ReadFile>,
+    len: u64,
+    expected: ExpectedLog,
+    sink: BatchSink<'_>,
+) -> Result<Replay> {
+    let mut log = LogReader::of(file, len, LogHeader::tag(expected.id, expected.store_id));
     let replayed = replay_from_header(&mut log, expected, sink)?;
     let end = match replayed.end {
         LogEnd::Clean | LogEnd::Gap { .. } => log.len,
@@ -131,7 +148,7 @@ fn replay_from_header(log: &mut LogReader, expected: ExpectedLog, sink: BatchSin
 /// The header of a log, for a repair without a manifest. `None` when a crash at creation left no header.
 ///
 /// # Errors
-/// The errors of [`replay`].
+/// The errors of [`replay_start`].
 pub fn identify(fs: &dyn Fs, path: &Path) -> Result<Option<LogHeader>> {
     LogReader::open(fs, path, 0)?.header()
 }

@@ -10,6 +10,7 @@ mod guard_support;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backup;
 mod bad_input;
 mod chosen_keys;
 mod crash;

@@ -59,6 +59,7 @@ const FOREIGN: [(&str, &[&str]); 2] = [
             "quick_cache",
             "rustix",
             "serde",
+            "sha2",
             "shuttle",
             "thiserror",
             "tracing",

@@ -22,6 +22,7 @@ const RANKS: [(&str, &[&[&str]]); 2] = [
             &["engine"],
             &["api"],
             &["guard"],
+            &["backup"],
         ],
     ),
 ];

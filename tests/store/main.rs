@@ -16,6 +16,7 @@ mod archive;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backup;
 mod compaction;
 mod damage;
 mod durability;

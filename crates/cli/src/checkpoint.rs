@@ -9,9 +9,8 @@ use std::path::PathBuf;
 /// Make a copy of the store that shares its segments (hard links)
 ///
 /// The copy is a separate store: writes to one never show in the other. DEST must not exist. On another file
-/// system, where hard links are impossible, the segments are copied. No other process may have the store open
-/// for writing: make the checkpoint in that process (`Db::checkpoint` of the library), or close the store
-/// there; --wait waits for that.
+/// system, where hard links are impossible, the segments are copied. Another process may write the store: the
+/// copy has everything written before the command, and perhaps more, whole batches in their order.
 #[derive(clap::Args)]
 pub struct Args {
     /// Directory to create
@@ -25,8 +24,10 @@ struct Report {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
+        let dir = cx.local_db()?;
+        let db = cx.opening(|| cx.options().follow(true).open(dir))?;
         let bar = progress::work_bar("copying");
-        cx.open_to_write(false)?.checkpoint_with(&self.dest, |so_far| progress::show(&bar, so_far))?;
+        db.checkpoint_with(&self.dest, |so_far| progress::show(&bar, so_far))?;
         bar.finish_and_clear();
         let report = Report { checkpoint: self.dest.display().to_string() };
         cx.report(&report, |out| Ok(writeln!(out, "checkpoint at {}", show::escaped(&report.checkpoint))?))?;

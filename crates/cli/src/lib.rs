@@ -3,6 +3,7 @@
 //! Data goes to standard output; progress, logs and errors go to standard error. Exit codes follow grep: 0
 //! found (or done), 1 not found, 2 error. A command whose reader closes the pipe early ends quietly.
 
+mod backup;
 mod bench;
 mod checkpoint;
 mod compact;
@@ -119,6 +120,8 @@ enum Command {
     Compact(compact::Args),
     RebuildFilters(rebuild_filters::Args),
     Checkpoint(checkpoint::Args),
+    Backup(backup::Args),
+    Restore(backup::restore::Args),
     Publish(remote::publish::Args),
     Clone(remote::clone::Args),
     Export(copy::export::Args),
@@ -148,6 +151,8 @@ impl Command {
             Command::Compact(args) => args.run(cx),
             Command::RebuildFilters(args) => args.run(cx),
             Command::Checkpoint(args) => args.run(cx),
+            Command::Backup(args) => args.run(cx),
+            Command::Restore(args) => args.run(cx),
             Command::Publish(args) => args.run(cx),
             Command::Clone(args) => args.run(cx),
             Command::Export(args) => args.run(cx),

@@ -24,6 +24,7 @@
 //! # Ok(()) }
 //! ```
 
+mod backups;
 mod clone;
 mod collect;
 mod disk_cache;
@@ -49,6 +50,7 @@ mod remote;
 mod upload;
 mod writer;
 
+pub use backups::backups_at;
 pub use clone::clone;
 pub use error::{Error, Result};
 pub use publisher::{Published, Publisher};

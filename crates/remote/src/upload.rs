@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 /// Size of a read, of a part of an upload, and of the largest file sent in one request, in bytes.
-const PART_BYTES: usize = 8 << 20;
+pub(crate) const PART_BYTES: usize = 8 << 20;
 /// Concurrent parts of one file.
 const PARTS_AT_ONCE: usize = 4;
 /// Bytes at the beginning of a sidecar that identify its filter: they include its segment's digest.
@@ -149,21 +149,50 @@ fn digests(file: &dyn ReadFile, bytes: u64, tail_at: Option<u64>) -> Result<(Obj
 }
 
 fn send_parts(remote: &Remote, name: &str, file: &dyn ReadFile, bytes: u64) -> Result<()> {
+    send_stream(remote, name, &mut |each| {
+        let mut at = 0;
+        while at < bytes {
+            let part = read(file, at, bytes)?;
+            at += part.len() as u64;
+            each(&part)?;
+        }
+        Ok(())
+    })
+}
+
+/// Passes the pieces of a file to the function that it is given.
+pub(crate) type Pieces<'a> = dyn FnMut(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
+
+/// Uploads what `read` passes on, in parts. After an error, there is no such object.
+pub(crate) fn send_stream(remote: &Remote, name: &str, read: &mut Pieces<'_>) -> Result<()> {
     let upload = remote.run("write", name, |store, path| async move { store.put_multipart(&path).await })?;
-    let mut writer = WriteMultipart::new_with_chunk_size(upload, PART_BYTES);
-    let mut at = 0;
-    while at < bytes {
-        let part = read(file, at, bytes)?;
-        at += part.len() as u64;
+    let mut writer = Some(WriteMultipart::new_with_chunk_size(upload, PART_BYTES));
+    let sent = read(&mut |piece| {
+        let (part, taken) = (Bytes::copy_from_slice(piece), writer.take());
         // The writer starts tasks, so it is used only on the network threads.
         writer = remote.run("write", name, |_, _| async move {
-            let mut moved = writer;
+            let Some(mut moved) = taken else { return Ok(None) };
             moved.wait_for_capacity(PARTS_AT_ONCE).await?;
-            moved.put(Bytes::from(part));
-            Ok(moved)
+            moved.put(part);
+            Ok(Some(moved))
         })?;
+        Ok(())
+    });
+    let writer = writer.take();
+    match sent {
+        Ok(()) => remote.run("write", name, |_, _| async move {
+            match writer {
+                Some(writer) => writer.finish().await.map(drop),
+                None => Ok(()),
+            }
+        }),
+        Err(error) => {
+            if let Some(writer) = writer {
+                let _ = remote.run("abort", name, |_, _| async move { writer.abort().await });
+            }
+            Err(error)
+        }
     }
-    remote.run("write", name, |_, _| async move { writer.finish().await.map(drop) })
 }
 
 /// The name of an object with these contents. Half of the digest is enough: nobody can make two files with

@@ -82,10 +82,14 @@ async fn seen(State(service): State<Service>, key: Bytes) -> Result<&'static str
     Ok(if is_new { "new" } else { "seen" })
 }
 
-/// For Prometheus: docs/metrics.md lists what there is.
-async fn metrics(State(db): State<Db>) -> Result<impl IntoResponse, (StatusCode, String)> {
-    let mut metrics = Exposition::new();
-    let added = metrics.add_store("seen", &db);
-    added.map_err(|e| (StatusCode::INTERNAL_SERVER_ERROR, e.to_string()))?;
-    Ok(([(CONTENT_TYPE, Exposition::CONTENT_TYPE)], metrics.to_string()))
+/// For Prometheus: docs/metrics.md lists what there is. Statistics may open filters, so they have a thread too.
+async fn metrics(State(service): State<Service>) -> Result<impl IntoResponse, (StatusCode, String)> {
+    let failed = |why: String| (StatusCode::INTERNAL_SERVER_ERROR, why);
+    let call = move || {
+        let mut metrics = Exposition::new();
+        metrics.add_store("seen", &service.db).map(|_| metrics.to_string())
+    };
+    let text = tokio::task::spawn_blocking(call).await.map_err(|e| failed(e.to_string()))?;
+    let text = text.map_err(|e| failed(e.to_string()))?;
+    Ok(([(CONTENT_TYPE, Exposition::CONTENT_TYPE)], text))
 }

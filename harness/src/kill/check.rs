@@ -81,9 +81,29 @@ pub fn settle(keyspace: &Keyspace, expected: &Expected) {
     }
 }
 
+/// What is known of the store when a copy of it began.
+pub struct Noted {
+    /// By writer: the last batch before the store was opened, and the one that wrote each key.
+    opened: Vec<(u64, [u64; KEYS])>,
+    /// By writer: the last batch that was acknowledged before the copy began.
+    acknowledged: Vec<u64>,
+}
+
+impl Noted {
+    /// The store is still open.
+    pub fn of(expected: &Expected, acknowledged: Vec<u64>) -> Self {
+        Noted { opened: (0..WRITERS).map(|writer| expected.opened(writer)).collect(), acknowledged }
+    }
+}
+
 /// A checkpoint holds each writer's batches up to one no older than the last acknowledged before it began.
 pub fn check_copy(db: &Db, home: Home, expected: &Expected, what: &str) {
-    let what = format!("{what}: a checkpoint");
+    let copied = (0..WRITERS).map(|writer| expected.copied(writer)).collect();
+    check_copied(db, home, expected, &Noted::of(expected, copied), &format!("{what}: a checkpoint"));
+}
+
+/// The same for any copy.
+pub fn check_copied(db: &Db, home: Home, expected: &Expected, noted: &Noted, what: &str) {
     let report = db.verify().unwrap_or_else(|e| panic!("{what}: verify: {e}"));
     assert!(report.is_ok(), "{what}: {:?}", report.problems);
     brief::check(db).unwrap_or_else(|e| panic!("{what}: {e}"));
@@ -97,7 +117,7 @@ pub fn check_copy(db: &Db, home: Home, expected: &Expected, what: &str) {
             let alone = keyspace.get(key(writer, index)).unwrap_or_else(|e| panic!("{what}: get: {e}"));
             assert_eq!(alone.as_deref(), row.map(Vec::as_slice), "{what}: get and iteration differ");
         }
-        if let Err(why) = explain(writer, &mine, expected) {
+        if let Err(why) = explain(writer, &mine, expected, noted) {
             panic!("{what}: writer {writer}: {why}");
         }
     }
@@ -108,9 +128,14 @@ pub fn check_copy(db: &Db, home: Home, expected: &Expected, what: &str) {
 }
 
 /// Looks for a number of batches after which a writer's keys had these values. Otherwise says why.
-fn explain(writer: usize, found: &[Option<&Vec<u8>>; KEYS], expected: &Expected) -> Result<(), String> {
-    let (opened, mut state) = expected.opened(writer);
-    let [least, last] = [expected.copied(writer).max(opened), expected.last_number(writer)];
+fn explain(
+    writer: usize,
+    found: &[Option<&Vec<u8>>; KEYS],
+    expected: &Expected,
+    noted: &Noted,
+) -> Result<(), String> {
+    let (opened, mut state) = noted.opened[writer];
+    let [least, last] = [noted.acknowledged[writer].max(opened), expected.last_number(writer)];
     let is_as = |index: usize, number| found[index] == value(writer, index, number).as_ref();
     let mut wrong: BTreeSet<usize> = (0..KEYS).filter(|&index| !is_as(index, state[index])).collect();
     let mut nearest = None;

@@ -123,12 +123,14 @@ impl Expected {
         (self.u64_at(at), self.get(at + 8))
     }
 
+    /// By writer, its last acknowledged batch.
+    pub fn last_acknowledged(&self) -> Vec<u64> {
+        (0..WRITERS).map(|writer| self.acknowledged(writer).into_iter().max().unwrap_or(0)).collect()
+    }
+
     /// Notes that a checkpoint begins.
     pub fn note_copied(&self) {
-        for writer in 0..WRITERS {
-            let last = self.acknowledged(writer).into_iter().max().unwrap_or(0);
-            self.set(COPIED_AT + 8 * writer as u64, &[last]);
-        }
+        self.set(COPIED_AT, &self.last_acknowledged());
     }
 
     /// The last batch that was acknowledged before the last checkpoint began.

@@ -1,11 +1,13 @@
 //! Real kills: a process that writes to a store is killed by SIGKILL at random moments, and the next one
 //! checks what it left against a file of expected states.
 
+mod backup;
 mod check;
 mod child;
 mod expected;
 mod fork;
 
+use backup::Backup;
 use child::{Aim, FORKED};
 pub use child::{ChildArgs, child};
 
@@ -54,6 +56,8 @@ const FLOORS: &[(&str, u64)] = &[
     ("checkpoints that a kill left", 30),
     ("half checkpoints that a kill left", 15),
     ("forked processes", 300),
+    ("backups beside the writer", 20),
+    ("backups of one opening, compared", 10),
 ];
 
 pub fn harness(args: &Args) -> ExitCode {
@@ -124,7 +128,7 @@ fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Count
     let spawned = command.stdout(Stdio::piped()).stderr(Stdio::piped()).stdin(Stdio::null()).spawn();
     let mut child = Killed(spawned.unwrap());
     let mut output = BufReader::new(child.0.stdout.take().unwrap()).lines();
-    let mut lines = Vec::new();
+    let mut lines: Vec<String> = Vec::new();
     if let Some(wait_for) = wait_for {
         for line in output.by_ref().map_while(Result::ok) {
             let is_here = line == wait_for;
@@ -137,9 +141,11 @@ fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Count
     if aim == Aim::Copy {
         wait_for_copy(dir);
     }
+    let backup = (wait_for == Some("writes") && rng.percent(10)).then(|| Backup::begin(dir));
     std::thread::sleep(Duration::from_micros(rng.below(longest)));
     child.0.kill().unwrap();
     let status = child.0.wait().unwrap();
+    let before = lines.len();
     lines.extend(output.map_while(Result::ok));
     let mut errors = String::new();
     _ = child.0.stderr.take().unwrap().read_to_string(&mut errors);
@@ -147,6 +153,12 @@ fn run_and_kill(dir: &Path, seed: u64, rng: &mut Rng, what: &str, counts: &Count
         status.signal() == Some(SIGKILL) && errors.is_empty(),
         "{what}: the child ended by itself: {status}\n{errors}"
     );
+    if let Some(backup) = backup {
+        let stayed_open = !lines[before..].iter().any(|line| line == "closed");
+        let made = backup.check(dir, stayed_open, Home::of_seed(seed >> 8), rng, what);
+        counts.add("backups beside the writer", u64::from(made));
+        counts.add("backups of one opening, compared", u64::from(made && stayed_open));
+    }
     count(&lines, counts);
 }
 

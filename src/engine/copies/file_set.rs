@@ -1,11 +1,15 @@
 //! The files of a store at one moment, to be copied elsewhere while the store stays in use.
 
+use super::copied_log::CopiedLog;
+use crate::engine::follow::versions::HeldVersion;
 use crate::engine::publish::Publisher;
+use crate::engine::storage::Storage;
 use crate::error::{Error, Result};
 use crate::fs::{Fs, ReadFile};
 use crate::id::{FileId, FileKind};
 use crate::live::LiveSet;
-use crate::manifest::{ManifestState, encode_snapshot};
+use crate::manifest::{ManifestState, SegmentMeta, encode_snapshot};
+use crate::segment::OpenFiles;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,7 +24,19 @@ pub struct FileSet {
     store_id: u64,
     version: u64,
     manifest: Vec<u8>,
-    live: Arc<LiveSet>,
+    segments: Vec<SegmentMeta>,
+    /// What segments do not have yet; never in a set that [`Db::file_set`](crate::Db::file_set) returns.
+    pub(crate) log: Option<CopiedLog>,
+    opened: Arc<OpenFiles>,
+    _kept: Kept,
+}
+
+/// What keeps the files.
+pub(crate) enum Kept {
+    /// In the process that writes the store.
+    Live { _live: Arc<LiveSet> },
+    /// In one that follows it; `None` if a lock keeps writers away.
+    Version(#[expect(dead_code, reason = "held until it is dropped")] Option<Arc<HeldVersion>>),
 }
 
 /// A segment of a [`FileSet`].
@@ -40,6 +56,10 @@ impl SegmentEntry {
     /// Its number, which the store uses for no other segment.
     pub fn number(&self) -> u64 {
         self.id.0
+    }
+
+    pub(crate) fn id(&self) -> FileId {
+        self.id
     }
 
     /// The name of its file.
@@ -91,12 +111,57 @@ impl FileSet {
 
     /// The segments.
     pub fn segments(&self) -> impl Iterator<Item = SegmentEntry> + '_ {
-        self.live.segments().map(|s| SegmentEntry {
-            id: s.meta.id,
-            digest: s.meta.digest,
-            bytes: s.meta.file_bytes,
-            tail_at: s.meta.data_bytes,
+        self.segments.iter().map(|meta| SegmentEntry {
+            id: meta.id,
+            digest: meta.digest,
+            bytes: meta.file_bytes,
+            tail_at: meta.data_bytes,
         })
+    }
+
+    /// The files of a state, and a log that continues it.
+    pub(super) fn new(
+        storage: &Storage,
+        state: ManifestState,
+        log: Option<CopiedLog>,
+        kept: Kept,
+    ) -> Result<Self> {
+        let time = storage.clock.shown().unwrap_or_default().max(state.time);
+        let version = state.next_id.0;
+        let (log_floor, mut next_id) = (state.next_id, state.next_id);
+        if let Some(log) = &log {
+            next_id = FileId(log.id().0.saturating_add(1));
+        }
+        let state =
+            ManifestState { log_floor, next_id, log_mark: log.as_ref().map(CopiedLog::mark), time, ..state };
+        Ok(FileSet {
+            fs: Arc::clone(&storage.fs),
+            dir: storage.dir.clone(),
+            store_id: storage.header.store_id,
+            version,
+            manifest: encode_snapshot(&state)?,
+            segments: state.segments.into_values().collect(),
+            log,
+            opened: Arc::clone(&storage.files),
+            _kept: kept,
+        })
+    }
+
+    /// Entries of the segments, those that others hide included, and operations in the log.
+    pub(crate) fn entries(&self) -> u64 {
+        let in_log = self.log.as_ref().map_or(0, |log| log.operations);
+        self.segments.iter().map(|meta| meta.entries).fold(in_log, u64::saturating_add)
+    }
+
+    /// The path of a segment in quarantine, if there is one.
+    pub(crate) fn quarantined(&self) -> Option<PathBuf> {
+        let found = self.segments.iter().find(|meta| meta.place.quarantine().is_some());
+        found.map(|meta| self.dir.join(meta.id.file_name(FileKind::Segment)))
+    }
+
+    /// Reads a whole segment and looks for damage, to name the block that has it.
+    pub(crate) fn check_segment(&self, segment: &SegmentEntry) -> Result<()> {
+        self.opened.open_apart(segment.id, segment.digest)?.verify(&mut |_, _, _| Ok(()))
     }
 
     /// Opens a segment.
@@ -150,14 +215,5 @@ pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
     let (state, live) = publisher.with_state(|state| (state.clone(), shared.live()))?;
     // The logs are not part of the set, and segments have everything up to the last number. File numbers
     // taken since do not count: the next process may take them again, and the version with them.
-    let time = shared.storage.clock.shown().unwrap_or_default().max(state.time);
-    let state = ManifestState { log_floor: state.next_id, log_mark: None, time, ..state };
-    Ok(FileSet {
-        fs: Arc::clone(&shared.storage.fs),
-        dir: shared.storage.dir.clone(),
-        store_id: shared.storage.header.store_id,
-        version: state.next_id.0,
-        manifest: encode_snapshot(&state)?,
-        live,
-    })
+    FileSet::new(&shared.storage, state, None, Kept::Live { _live: live })
 }

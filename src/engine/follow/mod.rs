@@ -333,7 +333,7 @@ impl Follower {
 
 /// The manifest's current state. A copy of the store in its place, such as a checkpoint, has the same header,
 /// but other logs, and its writer does not see this follower's locks.
-fn read_version(
+pub(crate) fn read_version(
     storage: &Storage,
     versions: &Versions,
     tail: &mut ManifestTail,

@@ -2,13 +2,14 @@
 
 use crate::engine::storage::names::unusual_number;
 use crate::error::{Error, Result};
-use crate::fs::Fs;
+use crate::fs::{Fs, ReadFile};
 use crate::id::{FileId, FileKind};
 use crate::key::Seq;
 use crate::manifest::ManifestState;
 use crate::wal::{self, ExpectedLog, LogEnd, ReadTo};
 use bytes::Bytes;
 use std::path::Path;
+use std::sync::Arc;
 
 /// The result of a replay.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -55,8 +56,29 @@ pub(crate) fn replay_all(
     names: &[String],
     sink: &mut dyn FnMut(FileId, Seq, Bytes, u32) -> Result<()>,
 ) -> Result<ReplayOutcome> {
+    let open = |id: FileId| {
+        let file = fs.open(&dir.join(id.file_name(FileKind::Wal)))?;
+        let len = file.len()?;
+        Ok((file, len))
+    };
+    replay_logs(dir, state, needed_logs(state, names), &open, sink)
+}
+
+/// Opens a log, and tells how many of its bytes to read.
+pub(crate) type OpenLog<'a> = &'a dyn Fn(FileId) -> Result<(Arc<dyn ReadFile>, u64)>;
+
+/// [`replay_all`] of the logs that a state needs.
+///
+/// # Errors
+/// The errors of [`replay_all`] and of `open`.
+pub(crate) fn replay_logs(
+    dir: &Path,
+    state: &ManifestState,
+    logs: Vec<FileId>,
+    open: OpenLog<'_>,
+    sink: &mut dyn FnMut(FileId, Seq, Bytes, u32) -> Result<()>,
+) -> Result<ReplayOutcome> {
     let path_of = |id: FileId| dir.join(id.file_name(FileKind::Wal));
-    let logs = needed_logs(state, names);
     let mark = state.log_mark.filter(|mark| mark.log >= state.log_floor);
     if let Some(mark) = mark.filter(|mark| !logs.contains(&mark.log)) {
         let what =
@@ -72,8 +94,9 @@ pub(crate) fn replay_all(
         let synced = mark.filter(|mark| mark.log == id).map_or(0, |mark| mark.bytes);
         let expected =
             ExpectedLog { id, store_id: state.header.store_id, next_seq: outcome.next_seq, synced };
-        let replayed =
-            wal::replay(fs, &path, expected, &mut |seq, payload, count| sink(id, seq, payload, count))?;
+        let (file, len) = open(id)?;
+        let sink = &mut |seq, payload, count| sink(id, seq, payload, count);
+        let replayed = wal::replay_start(file, len, expected, sink)?;
         if !matches!(replayed.end, LogEnd::Gap { .. }) {
             outcome.last = Some(LastLog { id, read: replayed.read, expected: outcome.next_seq });
         }

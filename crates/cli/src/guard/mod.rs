@@ -1,5 +1,6 @@
 //! `sidebloom guard`: a guard in front of a slow database.
 
+mod backup;
 mod build;
 mod check;
 mod follow;
@@ -39,6 +40,7 @@ enum Command {
     Reconcile(reconcile::Args),
     Follow(follow::Args),
     Publish(publish::Args),
+    Backup(backup::Args),
     Serve(serve::Args),
     Stats(stats::Args),
 }
@@ -54,6 +56,7 @@ impl Args {
             Command::Reconcile(args) => args.run(cx),
             Command::Follow(args) => args.run(cx),
             Command::Publish(args) => args.run(cx),
+            Command::Backup(args) => args.run(cx),
             Command::Serve(args) => args.run(cx),
             Command::Stats(args) => args.run(cx),
         }

@@ -6,7 +6,7 @@ use crate::context::{Context, Failure};
 use clap::ValueEnum;
 use serde::Serialize;
 use sidebloom::Durability;
-use sidebloom_server::server::{self, Endpoints, ServeError, Served, Settings, Users};
+use sidebloom_server::server::{self, Endpoints, SaveTo, ServeError, Served, Settings, Users};
 use std::io::Write;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::unix::ffi::OsStringExt;
@@ -117,7 +117,7 @@ impl ServeArgs {
     }
 
     /// Takes the address. Everything that can fail comes before anything is created.
-    pub fn ready(&self, durability: When, checkpoints: Option<PathBuf>) -> Result<Ready, Failure> {
+    pub fn ready(&self, durability: When, save_to: Option<SaveTo>) -> Result<Ready, Failure> {
         let users = self.users()?;
         let mut endpoints = passed::endpoints()?;
         let is_passed = endpoints.tcp.is_some() || endpoints.unix.is_some();
@@ -148,7 +148,7 @@ impl ServeArgs {
             max_clients: self.max_clients as usize,
             clients_bytes: self.memory_bytes() / 2,
             is_synced: durability == When::Sync,
-            checkpoints,
+            save_to,
             threads: self.threads.map_or_else(cores, usize::from),
         };
         Ok(Ready { endpoints, settings, metrics, unix_socket })

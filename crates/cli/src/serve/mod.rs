@@ -12,7 +12,7 @@ use crate::guard::keys;
 use common::{ServeArgs, When};
 use sidebloom::guard::GuardOptions;
 use sidebloom_server::filters::{Filters, FiltersOptions, Refusal};
-use sidebloom_server::server::{Served, ServedGuard};
+use sidebloom_server::server::{SaveTo, Served, ServedGuard};
 use std::path::PathBuf;
 
 /// Serve named Bloom and cuckoo filters to Redis clients, as RedisBloom does
@@ -43,8 +43,14 @@ pub struct Args {
     /// When a change is acknowledged
     #[arg(long, value_name = "WHEN", default_value = "os")]
     durability: When,
-    /// Where SAVE and BGSAVE write checkpoints of all filters, each to a directory of its own
+    /// Where SAVE and BGSAVE write backups of all filters: `sidebloom restore` reads them
     #[arg(long, value_name = "DIR")]
+    backups: Option<PathBuf>,
+    /// Keep only the newest N backups
+    #[arg(long, value_name = "N", requires = "backups", value_parser = clap::value_parser!(u64).range(1..))]
+    keep: Option<u64>,
+    /// Where SAVE and BGSAVE write checkpoints of all filters, each to a directory of its own
+    #[arg(long, value_name = "DIR", conflicts_with = "backups")]
     checkpoints: Option<PathBuf>,
     #[command(flatten)]
     serve: ServeArgs,
@@ -59,7 +65,9 @@ fn named_guard(text: &str) -> Result<(String, PathBuf), String> {
 
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let ready = self.serve.ready(self.durability, self.checkpoints.clone())?;
+        let backups = self.backups.clone().map(|dir| SaveTo::Backups { dir, keep: self.keep });
+        let save_to = backups.or(self.checkpoints.clone().map(SaveTo::Checkpoints));
+        let ready = self.serve.ready(self.durability, save_to)?;
         let mut source = self.follow.connect()?;
         if source.is_some() && self.guard.len() != 1 {
             return Err(Failure::message(

@@ -1,6 +1,7 @@
 //! The binary as a user runs it: its output, its exit codes, and the files it leaves.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a step that fails is a test that fails")]
 
+mod backup;
 mod bench;
 mod copy;
 mod expiring;

@@ -312,5 +312,43 @@ fn a_checkpoint_of_all_filters_can_be_served() {
     let server = Server::of_filters(&other, &[]);
     asks(&mut server.connect(), &[("BF.MEXISTS f a b c", "[:1 :1 :0]"), ("BF.CARD f", ":2")]);
     let mut client = server.connect();
-    assert!(client.ask("SAVE").starts_with("-ERR no directory for checkpoints"));
+    assert!(client.ask("SAVE").starts_with("-ERR no directory for backups"));
+}
+
+#[test]
+fn backups_of_all_filters_are_made_kept_and_restored() {
+    let dir = tempfile::tempdir().unwrap();
+    let [saved, restored] = ["saved", "restored"].map(|name| dir.path().join(name));
+    let server = Server::of_filters(dir.path(), &["--backups", saved.to_str().unwrap(), "--keep", "2"]);
+    let mut client = server.connect();
+    let info = client.ask("INFO persistence");
+    for field in ["rdb_bgsave_in_progress:0", "rdb_last_bgsave_status:ok", "rdb_last_bgsave_time_sec:-1"] {
+        assert!(info.contains(field), "{info}");
+    }
+    let before: u64 = client.ask("LASTSAVE")[1..].parse().unwrap();
+    asks(
+        &mut client,
+        &[("BF.MADD f a b", "[:1 :1]"), ("SAVE", "+OK"), ("BF.ADD f c", ":1"), ("SAVE", "+OK")],
+    );
+    assert_eq!(client.ask("BGSAVE"), "+Background saving started");
+    let repository = sidebloom::backup::Repository::in_dir(&saved).unwrap();
+    let numbers =
+        || -> Vec<u64> { repository.list().unwrap().backups.iter().map(|backup| backup.number).collect() };
+    crate::server::eventually("the third is there, and the first is gone", || numbers() == [2, 3]);
+    crate::server::eventually("it is over", || client.ask("INFO").contains("rdb_bgsave_in_progress:0"));
+    assert!(client.ask("LASTSAVE")[1..].parse::<u64>().unwrap() >= before);
+    assert!(client.ask("INFO").contains("rdb_last_bgsave_status:ok"));
+    // A directory that cannot be a repository any more.
+    std::fs::remove_dir_all(&saved).unwrap();
+    std::fs::write(&saved, "").unwrap();
+    assert!(client.ask("SAVE").contains("cannot be used as a backup repository"));
+    assert!(client.ask("INFO").contains("rdb_last_bgsave_status:err"));
+    std::fs::remove_file(&saved).unwrap();
+    asks(&mut client, &[("SAVE", "+OK")]);
+    assert!(client.ask("INFO").contains("rdb_last_bgsave_status:ok"));
+    drop(server);
+    std::fs::create_dir(&restored).unwrap();
+    repository.restore(None, restored.join("filters")).unwrap();
+    let server = Server::of_filters(&restored, &[]);
+    asks(&mut server.connect(), &[("BF.MEXISTS f a b c d", "[:1 :1 :1 :0]")]);
 }

@@ -6,6 +6,7 @@ mod archive;
 #[path = "../support/mod.rs"]
 mod support;
 
+mod backups;
 mod cache;
 mod clones;
 mod damage;

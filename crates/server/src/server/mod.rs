@@ -3,7 +3,6 @@
 mod accepted;
 mod batch;
 mod catalog;
-mod checkpoints;
 mod clients;
 mod command;
 mod commands;
@@ -21,6 +20,7 @@ mod pending;
 #[cfg(feature = "tls")]
 mod records;
 mod request;
+mod saves;
 mod settings;
 mod slow_log;
 mod state;
@@ -39,6 +39,7 @@ use crate::filters::Filters;
 use catalog::Catalog;
 pub use catalog::ServedGuard;
 pub use listen::{Endpoints, bind};
+pub use saves::SaveTo;
 pub use settings::Settings;
 use state::Server;
 use std::fmt;

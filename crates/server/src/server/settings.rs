@@ -1,7 +1,7 @@
 //! How the server treats its clients.
 
+use super::saves::SaveTo;
 use super::users::Users;
-use std::path::PathBuf;
 use std::time::Duration;
 
 /// How the server treats its clients.
@@ -21,8 +21,8 @@ pub struct Settings {
     pub clients_bytes: usize,
     /// Whether a change is on the disk when it is acknowledged.
     pub is_synced: bool,
-    /// Where `SAVE` writes checkpoints of all filters: each is a directory in this one.
-    pub checkpoints: Option<PathBuf>,
+    /// Where `SAVE` and `BGSAVE` write copies of all filters to.
+    pub save_to: Option<SaveTo>,
     /// Threads that answer clients.
     pub threads: usize,
 }

@@ -1,9 +1,9 @@
 //! What connections share, and each connection's state.
 
 use super::catalog::Catalog;
-use super::checkpoints::Checkpoints;
 use super::clients::{Client, Clients};
 use super::memory::Memory;
+use super::saves::Saves;
 use super::settings::Settings;
 use super::slow_log::SlowLog;
 use super::users::User;
@@ -24,7 +24,7 @@ pub struct Server {
     pub memory: Memory,
     pub counters: Counters,
     pub slow_log: SlowLog,
-    pub checkpoints: Arc<Checkpoints>,
+    pub saves: Arc<Saves>,
     /// Held by whatever creates, deletes or renames filters, and by a transaction that changes something;
     /// shared by those that change items, from when they find the filter until they are done with it.
     pub gate: tokio::sync::RwLock<()>,
@@ -72,7 +72,7 @@ impl Server {
             memory: Memory::new(settings.clients_bytes),
             counters: Counters::default(),
             slow_log: SlowLog::default(),
-            checkpoints: Arc::new(Checkpoints::new(settings.checkpoints.clone())),
+            saves: Arc::new(Saves::new(settings.save_to.clone())),
             gate: tokio::sync::RwLock::default(),
             turns: tokio::sync::Semaphore::new(TURNS),
             refusals: tokio::sync::Mutex::default(),

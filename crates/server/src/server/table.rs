@@ -173,7 +173,14 @@ static TABLE: [Command; 70] = [
     general("SLOWLOG", -2, about::slow_log, "The commands that took long"),
     general("ACL", -2, acl::acl, "Who the client is, and what users may do"),
     general("LATENCY", -2, about::latency, "Latencies; see SLOWLOG"),
-    command("SAVE", 1, Action::Waiting(about::save), None, "server", "Writes a checkpoint of all filters"),
-    general("BGSAVE", -1, about::save_in_background, "Writes a checkpoint of all filters in the background"),
-    general("LASTSAVE", 1, about::last_save, "When the last checkpoint was written"),
+    command(
+        "SAVE",
+        1,
+        Action::Waiting(about::save),
+        None,
+        "server",
+        "Saves all filters: a backup or a checkpoint",
+    ),
+    general("BGSAVE", -1, about::save_in_background, "Saves all filters in the background"),
+    general("LASTSAVE", 1, about::last_save, "When all filters were last saved"),
 ];

@@ -1,7 +1,7 @@
 //! Commands about the server and its commands.
 
-use super::super::checkpoints::Started;
 use super::super::command::{Action, Call, Command};
+use super::super::saves::Started;
 use super::super::usage;
 use super::numbers::integer;
 use crate::filters::Filters;
@@ -182,7 +182,7 @@ pub fn latency(call: &mut Call<'_>) {
     }
 }
 
-/// `SAVE`: a checkpoint of all filters, in the directory that the server was started with.
+/// `SAVE`: a backup or a checkpoint of all filters, in the directory that the server was started with.
 pub fn save(call: &mut Call<'_>) {
     if let Some((started, filters)) = begin_saving(call) {
         call.done(started.write(&filters));
@@ -194,20 +194,20 @@ pub fn save_in_background(call: &mut Call<'_>) {
     if let Some((started, filters)) = begin_saving(call) {
         tokio::task::spawn_blocking(move || {
             if let Err(error) = started.write(&filters) {
-                tracing::error!("the checkpoint failed: {error}");
+                tracing::error!("cannot save all filters: {error}");
             }
         });
         call.replies.simple("Background saving started");
     }
 }
 
-/// Replies with an error if no checkpoint can be written now.
+/// Replies with an error if nothing can be saved now.
 fn begin_saving(call: &mut Call<'_>) -> Option<(Started, Arc<Filters>)> {
     let Some(own) = call.server.catalog.own() else {
-        call.replies.error("ERR there are no filters to save: copy the directory of a guard");
+        call.replies.error("ERR there are no filters to save: `sidebloom guard backup` backs up a guard");
         return None;
     };
-    match call.server.checkpoints.start() {
+    match call.server.saves.start() {
         Ok(started) => Some((started, Arc::clone(&own.filters))),
         Err(error) => {
             call.replies.error(&error);
@@ -216,7 +216,7 @@ fn begin_saving(call: &mut Call<'_>) -> Option<(Started, Arc<Filters>)> {
     }
 }
 
-/// `LASTSAVE`: when the last checkpoint was complete, or the server started, in seconds since 1970.
+/// `LASTSAVE`: when the last save was complete, or the server started, in seconds since 1970.
 pub fn last_save(call: &mut Call<'_>) {
-    call.replies.int(call.server.checkpoints.latest.load(Relaxed));
+    call.replies.int(call.server.saves.latest.load(Relaxed));
 }

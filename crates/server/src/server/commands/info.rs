@@ -16,10 +16,11 @@ type Section = fn(&Call<'_>, &mut String);
 
 /// `INFO [section …]`
 pub fn info(call: &mut Call<'_>) {
-    let sections: [(&str, Section, bool); 8] = [
+    let sections: [(&str, Section, bool); 9] = [
         ("Server", server_section, true),
         ("Clients", clients_section, true),
         ("Memory", memory_section, true),
+        ("Persistence", persistence_section, true),
         ("Stats", stats_section, true),
         ("Filters", filters_section, true),
         ("Guards", guards_section, true),
@@ -106,6 +107,20 @@ fn stats_section(call: &Call<'_>, text: &mut String) {
         counters.rejected.load(Relaxed),
         counters.refused_logins.load(Relaxed),
         counters.disconnected.load(Relaxed),
+    );
+}
+
+/// The fields of Redis about `BGSAVE`.
+fn persistence_section(call: &Call<'_>, text: &mut String) {
+    let saves = &call.server.saves;
+    let _ = write!(
+        text,
+        "loading:0\r\nrdb_bgsave_in_progress:{}\r\nrdb_last_save_time:{}\r\nrdb_last_bgsave_status:{}\r\n\
+         rdb_last_bgsave_time_sec:{}\r\n",
+        u8::from(saves.is_saving()),
+        saves.latest.load(Relaxed),
+        if saves.last_was_complete() { "ok" } else { "err" },
+        saves.last_took(),
     );
 }
 

@@ -1,0 +1,264 @@
+//! Making a backup:
+//!
+//! 1. Lock the repository. Check that it is this store's, or make it so.
+//! 2. Take the store's files of one moment.
+//! 3. Put the files that the repository lacks. The last backup's entries tell which ones it has: neither the
+//!    store's file nor the repository's is read for that, except the first 4 KiB of a sidecar.
+//! 4. Make them durable. Then create the backup itself, whole or not at all.
+//! 5. In an object store, which has no locks: withdraw it if somebody removed files during this.
+//!
+//! A crash leaves the earlier backups as they were, and perhaps files that no backup lists. The next backup
+//! writes over them, and a removal removes them.
+
+use super::Backup;
+use super::contents::{Bytes, LogContents, OpenContents, SegmentContents};
+use super::format::{File, Mark, Record, Sha256, What};
+use super::inside::check_apart;
+use super::names::{FILES, REPOSITORY, backup_name, hex};
+use super::owner::Owner;
+use super::progress::{OnProgress, Progress};
+use super::repository::{Repository, millis_now};
+use super::storage::{Contents, Hold, Purpose, Storage};
+use crate::engine::copies::file_set::{FileSet, SegmentEntry};
+use crate::error::{Error, Result};
+use crate::fs::ReadFile;
+use sha2::{Digest, Sha256 as Hasher};
+use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
+
+/// Bytes at the beginning of a sidecar that identify its filter: they include its segment's digest.
+const SIDECAR_HEAD_BYTES: u64 = 4096;
+const NO_FILTER: &str = "a filter is not backed up; a restored store builds it anew";
+/// How many numbers may be taken by others before a backup gets one.
+const NUMBERS_TRIED: u64 = 1000;
+
+/// What is backed up.
+pub(super) struct Source {
+    /// A guard's generation and settings.
+    pub guard: Option<(u64, Vec<u8>)>,
+    pub files: FileSet,
+}
+
+/// What the repository has already.
+struct Known {
+    /// The files of the last backup.
+    files: HashMap<What, File>,
+    /// The length of each file there is.
+    there: HashMap<String, u64>,
+}
+
+impl Known {
+    /// A file that is in the last backup and still there.
+    fn find(&self, what: What, mark: Mark, bytes: u64) -> Option<File> {
+        let same = |file: &&File| file.mark == mark && file.bytes == bytes;
+        let file = self.files.get(&what).filter(same)?;
+        (self.there.get(&hex(&file.sha256)) == Some(&bytes)).then_some(*file)
+    }
+}
+
+/// A file that the repository lacks.
+enum Missing {
+    Segment(SegmentEntry),
+    /// Of this segment. The writer may replace it until it is copied.
+    Sidecar(SegmentEntry, u64),
+}
+
+impl Repository {
+    /// Backs up what `source` takes once the repository is locked. `dir` is its directory.
+    pub(super) fn add(
+        &self,
+        dir: &Path,
+        owner: Owner,
+        source: impl FnOnce() -> Result<Source>,
+        show: &mut OnProgress<'_>,
+    ) -> Result<Backup> {
+        check_apart(&*self.fs, self.storage(), dir)?;
+        let hold = self.storage().lock(Purpose::Add)?;
+        self.claim(owner)?;
+        let (time_ms, source) = (millis_now(), source()?);
+        let known = self.known()?;
+        let mut files = Vec::new();
+        let missing = plan(&source.files, &known, &mut files)?;
+        let copied = self.copy(&source, missing, &mut files, show)?;
+        let new = |file: &&File| !known.there.contains_key(&hex(&file.sha256));
+        let new_bytes = copied.iter().filter(new).map(|file| file.bytes).sum();
+        self.storage().sync()?;
+        hold.confirm()?;
+        let mut record = Record::new(owner, 0, time_ms, files);
+        record.head.generation = source.guard.as_ref().map_or(0, |(generation, _)| *generation);
+        record.head.entries = source.files.entries();
+        record.head.new_bytes = new_bytes;
+        self.complete(record, &*hold)
+    }
+
+    /// Makes the repository this owner's, if it is nobody's yet.
+    fn claim(&self, owner: Owner) -> Result<()> {
+        let storage = self.storage();
+        if self.owner()?.is_none() {
+            storage.create(REPOSITORY, &owner.encode())?;
+        }
+        match self.owner()? {
+            Some(found) if found == owner => Ok(()),
+            Some(found) if found.kind != owner.kind => {
+                Err(self.unusable(format!("it holds backups of a {}, not of a {}", found.kind, owner.kind)))
+            }
+            Some(_) => {
+                let kind = owner.kind;
+                Err(self.unusable(format!("it holds backups of another {kind}: give each its own")))
+            }
+            None => Err(self.unusable(format!("somebody removes {REPOSITORY} from it"))),
+        }
+    }
+
+    /// What the last readable backup has. If there is none, everything is copied.
+    fn known(&self) -> Result<Known> {
+        let there = self.storage().list(FILES)?.into_iter().map(|file| (file.name, file.bytes)).collect();
+        for number in self.numbers()?.into_iter().rev() {
+            match self.record(number) {
+                Ok(record) => {
+                    let files = record.files.into_iter().map(|file| (file.what, file)).collect();
+                    return Ok(Known { files, there });
+                }
+                Err(error @ (Error::UnsupportedVersion { .. } | Error::UnknownCode { .. })) => {
+                    return Err(error);
+                }
+                Err(error) => tracing::warn!(%error, "cannot read a backup; it is not built upon"),
+            }
+        }
+        Ok(Known { files: HashMap::new(), there })
+    }
+
+    /// Copies the missing files, and what is different in every backup. Adds all of them to `files`, and
+    /// returns them.
+    fn copy(
+        &self,
+        source: &Source,
+        missing: Vec<Missing>,
+        files: &mut Vec<File>,
+        show: &mut OnProgress<'_>,
+    ) -> Result<Vec<File>> {
+        let (set, first) = (&source.files, files.len());
+        let small = set.manifest().len() as u64 + set.log.as_ref().map_or(0, |log| log.bytes);
+        let large = missing.iter().map(|file| match file {
+            Missing::Segment(segment) => segment.bytes,
+            Missing::Sidecar(_, bytes) => *bytes,
+        });
+        let total = large.fold(small, u64::saturating_add);
+        let mut shown = |done, total| show(done, total);
+        let progress = Progress::new(total, &mut shown);
+        let mut put = |what, bytes, mark, contents: &dyn Contents| {
+            let sha256 = self.storage().put(contents)?;
+            progress.end_file();
+            files.push(File { what, bytes, sha256, mark });
+            Ok::<_, Error>(())
+        };
+        // The log first: it keeps files open that the writer may have removed.
+        if let Some(log) = &set.log {
+            let contents = LogContents { set, progress: &progress };
+            put(What::Log(log.id()), log.bytes, Mark::None, &contents)?;
+        }
+        for file in missing {
+            match file {
+                Missing::Segment(segment) => {
+                    let contents = SegmentContents { set, segment: &segment, progress: &progress };
+                    let mark = Mark::Digest(segment.digest);
+                    put(What::Segment(segment.id()), segment.bytes, mark, &contents)?;
+                }
+                Missing::Sidecar(segment, _) => {
+                    // Not kept open since it was looked at: there may be very many.
+                    let Some((file, mark, bytes)) = sidecar(set, &segment) else { continue };
+                    let contents = OpenContents { file: &*file, bytes, progress: &progress };
+                    match put(What::Sidecar(segment.id()), bytes, mark, &contents) {
+                        // Derived data stops no backup (I2).
+                        Err(Error::Io { path, source, .. }) if path == file.path() => {
+                            tracing::warn!(error = %source, file = %path.display(), "{NO_FILTER}");
+                        }
+                        done => done?,
+                    }
+                }
+            }
+        }
+        let bytes = |bytes, is_secret| Bytes { bytes, is_secret, progress: &progress };
+        let manifest = set.manifest();
+        put(What::Manifest, manifest.len() as u64, Mark::None, &bytes(manifest, false))?;
+        if let Some((_, settings)) = &source.guard {
+            put(What::Settings, settings.len() as u64, Mark::None, &bytes(settings, true))?;
+        }
+        Ok(files.get(first..).unwrap_or_default().to_vec())
+    }
+
+    /// Creates the backup under the next free number.
+    fn complete(&self, mut record: Record, hold: &dyn Hold) -> Result<Backup> {
+        let storage = self.storage();
+        let last = self.numbers()?.last().copied().unwrap_or(0);
+        for number in last.saturating_add(1)..=last.saturating_add(NUMBERS_TRIED) {
+            record.head.number = number;
+            if !storage.create(&backup_name(number), &record.encode()?)? {
+                continue; // Another process has it.
+            }
+            if !hold.is_exclusive() {
+                let confirmed = hold.confirm().and_then(|()| check_there(storage, &record.files));
+                if let Err(error) = confirmed {
+                    storage.remove(&backup_name(number))?;
+                    return Err(error);
+                }
+            }
+            return Ok(Backup::of(&record.head));
+        }
+        Err(self.unusable("others take all of the next numbers".into()))
+    }
+}
+
+/// Sorts the files into those that the repository has, which `files` gets, and the others.
+fn plan(set: &FileSet, known: &Known, files: &mut Vec<File>) -> Result<Vec<Missing>> {
+    if let Some(path) = set.quarantined() {
+        let what = "the segment is in quarantine, because it could not be read: nothing was backed up; run `sidebloom repair`, then back up again";
+        return Err(Error::corruption(path, 0, what));
+    }
+    let mut missing = Vec::new();
+    for segment in set.segments() {
+        let mark = Mark::Digest(segment.digest);
+        match known.find(What::Segment(segment.id()), mark, segment.bytes) {
+            Some(file) => files.push(file),
+            None => missing.push(Missing::Segment(segment.clone())),
+        }
+        if let Some((_, mark, bytes)) = sidecar(set, &segment) {
+            match known.find(What::Sidecar(segment.id()), mark, bytes) {
+                Some(file) => files.push(file),
+                None => missing.push(Missing::Sidecar(segment, bytes)),
+            }
+        }
+    }
+    Ok(missing)
+}
+
+/// Opens the sidecar of a segment, if it has one.
+fn sidecar(set: &FileSet, segment: &SegmentEntry) -> Option<(Arc<dyn ReadFile>, Mark, u64)> {
+    let open = || {
+        let Some(file) = set.open_sidecar(segment)? else { return Ok(None) };
+        let bytes = file.len()?;
+        let mut head = vec![0; usize::try_from(SIDECAR_HEAD_BYTES.min(bytes)).unwrap_or_default()];
+        file.read_exact_at(&mut head, 0)?;
+        let sha256: Sha256 = Hasher::digest(&head).into();
+        Ok(Some((file, Mark::Head(sha256), bytes)))
+    };
+    // Derived data stops no backup (I2).
+    open().unwrap_or_else(|error: Error| {
+        tracing::warn!(%error, "{NO_FILTER}");
+        None
+    })
+}
+
+/// Checks that all files exist.
+fn check_there(storage: &dyn Storage, files: &[File]) -> Result<()> {
+    let there: HashMap<_, _> = storage.list(FILES)?.into_iter().map(|f| (f.name, f.bytes)).collect();
+    match files.iter().find(|file| there.get(&hex(&file.sha256)) != Some(&file.bytes)) {
+        None => Ok(()),
+        Some(file) => {
+            let path = super::names::path_of(storage.place(), &format!("{FILES}/{}", hex(&file.sha256)));
+            let what = "the file was removed while a backup that needs it was made: back up again";
+            Err(Error::corruption(path, 0, what))
+        }
+    }
+}
