@@ -82,7 +82,7 @@ async fn seen(State(service): State<Service>, key: Bytes) -> Result<&'static str
     Ok(if is_new { "new" } else { "seen" })
 }
 
-/// For Prometheus: docs/metrics.md lists what there is. Statistics may open filters, so they have a thread too.
+/// For Prometheus: docs/metrics.md lists what there is. Statistics may open filters, so they get a thread.
 async fn metrics(State(service): State<Service>) -> Result<impl IntoResponse, (StatusCode, String)> {
     let failed = |why: String| (StatusCode::INTERNAL_SERVER_ERROR, why);
     let call = move || {
