@@ -185,11 +185,18 @@ impl Repository {
     ) -> Result<()> {
         let path = self.path_of_file(file);
         let Some(found) = self.storage.open(&format!("{FILES}/{}", hex(&file.sha256)))? else {
-            return Err(Error::corruption(path, 0, "the file is missing, but backups need it"));
+            return Err(Error::corruption(
+                path,
+                0,
+                "the file is missing, but backups need it; the next backup copies it again if the store still has it",
+            ));
         };
         let len = found.len()?;
         if len != file.bytes {
-            let what = format!("the file has {len} bytes, but its backup says {}", file.bytes);
+            let what = format!(
+                "the file has {len} bytes, but its backup says {}; remove it, and the next backup copies it again if the store still has it",
+                file.bytes
+            );
             return Err(Error::corruption(path, len.min(file.bytes), what));
         }
         let mut sha256 = Hasher::new();
@@ -200,7 +207,11 @@ impl Repository {
         if *sha256.finalize() == file.sha256 {
             Ok(())
         } else {
-            Err(Error::corruption(path, 0, "SHA-256 mismatch: the file is not what was backed up"))
+            Err(Error::corruption(
+                path,
+                0,
+                "SHA-256 mismatch: the file is not what was backed up; remove it, and the next backup copies it again if the store still has it",
+            ))
         }
     }
 }
