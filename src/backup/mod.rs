@@ -4,10 +4,10 @@
 //! itself, and files that several have are kept once. So the next backup of a store of 10 GB of which 1 %
 //! has changed reads and writes about 1 %.
 //!
-//! - [`Db::backup`](crate::Db::backup) works in the process that writes the store, which then flushes, and beside it, in a store
-//!   that [follows](crate::Options::follow) it: then what is only in the logs goes into a log of the backup.
-//!   It has everything that was written before the call, and perhaps more: a prefix of the writes, batches as
-//!   a whole. Keyspaces, rows that expire and range tombstones are part of it.
+//! - [`Db::backup`](crate::Db::backup) works in the process that writes the store, which then flushes, and
+//!   beside it, in a store that [follows](crate::Options::follow) it: then what is only in the logs goes into
+//!   a log of the backup. It has everything that was written before the call, and perhaps more: a prefix of
+//!   the writes, batches as a whole. Keyspaces, rows that expire and range tombstones are part of it.
 //! - [`Guard::backup`](crate::guard::Guard::backup) works in the process that has the guard open, and
 //!   [`Repository::back_up_guard`] beside it.
 //! - Segments are compared with their digests while they are copied. A damaged one fails the backup, with an
