@@ -9,7 +9,7 @@ impl Options {
     /// false.
     ///
     /// Of the [`get`](crate::Keyspace::get)s, each thread times one in 64 on average, with random gaps: a
-    /// missing key then takes about 1 % longer, where timing each would double its time. Writes, syncs and
+    /// missing key then takes about 2 % longer, where timing each would double its time. Writes, syncs and
     /// stalls are all timed. The histograms take 800 KiB.
     pub fn latency_histograms(mut self, record: bool) -> Self {
         self.latency_histograms = record;
