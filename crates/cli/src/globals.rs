@@ -30,7 +30,7 @@ const PUBLISHED: [&str; 6] = ["get", "scan", "seen", "stats", "verify", "export"
 fn applies(option: &str, path: &[&str]) -> bool {
     let first = path.first().copied().unwrap_or_default();
     match option {
-        "db" => STORE.contains(&first) || first == "bench" || is_backup(path),
+        "db" => STORE.contains(&first) || matches!(first, "bench" | "report") || is_backup(path),
         "prefixes" => STORE.contains(&first) && !matches!(first, "repair" | "keyspaces"),
         "wait" => STORE.contains(&first) || matches!(first, "bench" | "guard" | "backup" | "restore"),
         "remote_cache" => PUBLISHED.contains(&first) || path == ["keyspaces"],

@@ -36,6 +36,7 @@ mod put;
 mod rebuild_filters;
 mod remote;
 mod repair;
+mod report;
 pub mod rows;
 mod scan;
 mod seen;
@@ -117,6 +118,7 @@ enum Command {
     Stats(stats::Args),
     Verify(verify::Args),
     Repair(repair::Args),
+    Report(report::Args),
     Compact(compact::Args),
     RebuildFilters(rebuild_filters::Args),
     Checkpoint(checkpoint::Args),
@@ -148,6 +150,7 @@ impl Command {
             Command::Stats(args) => args.run(cx),
             Command::Verify(args) => args.run(cx),
             Command::Repair(args) => args.run(cx),
+            Command::Report(args) => args.run(cx),
             Command::Compact(args) => args.run(cx),
             Command::RebuildFilters(args) => args.run(cx),
             Command::Checkpoint(args) => args.run(cx),

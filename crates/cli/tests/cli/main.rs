@@ -25,6 +25,7 @@ mod put;
 mod readme;
 mod remote;
 mod removed_store;
+mod report;
 mod rows;
 mod sandbox;
 mod seen;
