@@ -12,10 +12,10 @@ use std::path::Path;
 
 /// Print what a request for help should contain, as JSON
 ///
-/// Versions, the machine's limits, the store's files by kind, its statistics, and why it does not open if it
-/// Versions, the limits of the machine, the files of the store by kind, its statistics, and why it does not open
-/// if it does not. No keys, no values, and no names of keyspaces. Changes nothing, and works beside the process
+/// Versions, the machine's limits, the store's files by kind, its statistics, and why it does not open if
+/// it does not. No keys, no values, and no names of keyspaces. Changes nothing, and works beside the process
 /// that writes the store.
+#[derive(clap::Args)]
 pub struct Args {
     /// Also read and check everything, as `verify` does
     #[arg(long)]
