@@ -94,7 +94,6 @@ impl Contents for LogContents<'_, '_> {
 /// Bytes in memory.
 pub(super) struct Bytes<'a, 'p> {
     pub bytes: &'a [u8],
-    pub is_secret: bool,
     pub progress: &'a Progress<'p>,
 }
 
@@ -103,9 +102,5 @@ impl Contents for Bytes<'_, '_> {
         self.progress.rewind();
         self.progress.advance(self.bytes.len());
         each(self.bytes)
-    }
-
-    fn is_secret(&self) -> bool {
-        self.is_secret
     }
 }

@@ -1,11 +1,12 @@
 //! Making a backup:
 //!
-//! 1. Lock the repository. Check that it is this store's, or make it so.
+//! 1. Lock the repository. Check that it is this store's, or nobody's yet.
 //! 2. Take the store's files of one moment.
 //! 3. Put the files that the repository lacks. The last backup's entries tell which ones it has: neither the
 //!    store's file nor the repository's is read for that, except the first 4 KiB of a sidecar.
-//! 4. Make them durable. Then create the backup itself, whole or not at all.
-//! 5. In an object store, which has no locks: withdraw it if somebody removed files during this.
+//! 4. Make them durable. Say whose repository it is, if nothing does. Then create the backup itself, whole or
+//!    not at all.
+//! 5. In an object store, which has no locks: withdraw it if somebody removed its files during this.
 //!
 //! A crash leaves the earlier backups as they were, and perhaps files that no backup lists. The next backup
 //! writes over them, and a removal removes them.
@@ -26,12 +27,17 @@ use sha2::{Digest, Sha256 as Hasher};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Bytes at the beginning of a sidecar that identify its filter: they include its segment's digest.
 const SIDECAR_HEAD_BYTES: u64 = 4096;
 const NO_FILTER: &str = "a filter is not backed up; a restored store builds it anew";
 /// How many numbers may be taken by others before a backup gets one.
 const NUMBERS_TRIED: u64 = 1000;
+
+/// How long a complete backup waits for a removal to end, at most half an hour.
+const REMOVAL_LOOKS: u32 = 1800;
+const REMOVAL_PAUSE: Duration = Duration::from_secs(1);
 
 /// What is backed up.
 pub(super) struct Source {
@@ -75,12 +81,20 @@ impl Repository {
     ) -> Result<Backup> {
         check_apart(&*self.fs, self.storage(), dir)?;
         let hold = self.storage().lock(Purpose::Add)?;
-        self.claim(owner)?;
+        // Now its directory exists, so that a symbolic link above it is followed.
+        check_apart(&*self.fs, self.storage(), dir)?;
+        self.check_owner(owner)?;
         let (time_ms, source) = (millis_now(), source()?);
         let known = self.known()?;
         let mut files = Vec::new();
         let missing = plan(&source.files, &known, &mut files)?;
-        let copied = self.copy(&source, missing, &mut files, show)?;
+        let first = files.len();
+        let copied = self.copy(&source, missing, &mut files, show);
+        let copied = copied.inspect_err(|_| {
+            if hold.is_exclusive() {
+                self.remove_new(files.get(first..).unwrap_or_default(), &known);
+            }
+        })?;
         let new = |file: &&File| !known.there.contains_key(&hex(&file.sha256));
         let new_bytes = copied.iter().filter(new).map(|file| file.bytes).sum();
         self.storage().sync()?;
@@ -89,16 +103,20 @@ impl Repository {
         record.head.generation = source.guard.as_ref().map_or(0, |(generation, _)| *generation);
         record.head.entries = source.files.entries();
         record.head.new_bytes = new_bytes;
+        if self.named_owner().is_err() {
+            self.storage().remove(REPOSITORY)?; // It is damaged, and the backups have this owner.
+        }
+        if self.named_owner()?.is_none() {
+            self.storage().create(REPOSITORY, &owner.encode())?;
+        }
+        self.check_owner(owner)?;
         self.complete(record, &*hold)
     }
 
-    /// Makes the repository this owner's, if it is nobody's yet.
-    fn claim(&self, owner: Owner) -> Result<()> {
-        let storage = self.storage();
-        if self.owner()?.is_none() {
-            storage.create(REPOSITORY, &owner.encode())?;
-        }
+    /// Refuses the repository of another owner.
+    fn check_owner(&self, owner: Owner) -> Result<()> {
         match self.owner()? {
+            None => Ok(()),
             Some(found) if found == owner => Ok(()),
             Some(found) if found.kind != owner.kind => {
                 Err(self.unusable(format!("it holds backups of a {}, not of a {}", found.kind, owner.kind)))
@@ -107,7 +125,15 @@ impl Repository {
                 let kind = owner.kind;
                 Err(self.unusable(format!("it holds backups of another {kind}: give each its own")))
             }
-            None => Err(self.unusable(format!("somebody removes {REPOSITORY} from it"))),
+        }
+    }
+
+    /// Removes what a failed backup has put, so that a full disk does not stay full.
+    fn remove_new(&self, put: &[File], known: &Known) {
+        for name in put.iter().map(|file| hex(&file.sha256)).filter(|name| !known.there.contains_key(name)) {
+            if let Err(error) = self.storage().remove(&format!("{FILES}/{name}")) {
+                tracing::warn!(%error, "cannot remove a file of a failed backup; `sidebloom backup keep` does");
+            }
         }
     }
 
@@ -120,9 +146,11 @@ impl Repository {
                     let files = record.files.into_iter().map(|file| (file.what, file)).collect();
                     return Ok(Known { files, there });
                 }
-                Err(error @ (Error::UnsupportedVersion { .. } | Error::UnknownCode { .. })) => {
-                    return Err(error);
-                }
+                Err(
+                    error @ (Error::UnsupportedVersion { .. }
+                    | Error::UnknownCode { .. }
+                    | Error::NotARepository { .. }),
+                ) => return Err(error),
                 Err(error) => tracing::warn!(%error, "cannot read a backup; it is not built upon"),
             }
         }
@@ -150,6 +178,13 @@ impl Repository {
         let mut put = |what, bytes, mark, contents: &dyn Contents| {
             let sha256 = self.storage().put(contents)?;
             progress.end_file();
+            let written = self.storage().open(&format!("{FILES}/{}", hex(&sha256)))?;
+            let written = written.map_or(Ok(0), |file| file.len())?;
+            if written != bytes {
+                return Err(Error::Internal(format!(
+                    "{written} bytes were written, where {bytes} were to be"
+                )));
+            }
             files.push(File { what, bytes, sha256, mark });
             Ok::<_, Error>(())
         };
@@ -179,11 +214,11 @@ impl Repository {
                 }
             }
         }
-        let bytes = |bytes, is_secret| Bytes { bytes, is_secret, progress: &progress };
+        let bytes = |bytes| Bytes { bytes, progress: &progress };
         let manifest = set.manifest();
-        put(What::Manifest, manifest.len() as u64, Mark::None, &bytes(manifest, false))?;
+        put(What::Manifest, manifest.len() as u64, Mark::None, &bytes(manifest))?;
         if let Some((_, settings)) = &source.guard {
-            put(What::Settings, settings.len() as u64, Mark::None, &bytes(settings, true))?;
+            put(What::Settings, settings.len() as u64, Mark::None, &bytes(settings))?;
         }
         Ok(files.get(first..).unwrap_or_default().to_vec())
     }
@@ -198,8 +233,10 @@ impl Repository {
                 continue; // Another process has it.
             }
             if !hold.is_exclusive() {
-                let confirmed = hold.confirm().and_then(|()| check_there(storage, &record.files));
-                if let Err(error) = confirmed {
+                // A removal that has begun may have counted this backup among those that stay, and removed
+                // others for it. So it is withdrawn only if it lacks a file.
+                wait_for_removal(hold)?;
+                if let Err(error) = check_there(storage, &record.files) {
                     storage.remove(&backup_name(number))?;
                     return Err(error);
                 }
@@ -208,6 +245,17 @@ impl Repository {
         }
         Err(self.unusable("others take all of the next numbers".into()))
     }
+}
+
+/// Waits until nobody removes anything. After an error, the backup is there and perhaps lacks files.
+fn wait_for_removal(hold: &dyn Hold) -> Result<()> {
+    for _ in 0..REMOVAL_LOOKS {
+        match hold.confirm() {
+            Err(Error::Locked { .. }) => crate::sync::sleep(REMOVAL_PAUSE),
+            confirmed => return confirmed,
+        }
+    }
+    hold.confirm()
 }
 
 /// Sorts the files into those that the repository has, which `files` gets, and the others.

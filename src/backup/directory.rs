@@ -1,7 +1,7 @@
 //! A repository in a directory.
 
 use super::format::Sha256;
-use super::names::{BACKUPS, FILES, REPOSITORY, hex, path_of};
+use super::names::{BACKUPS, FILES, REPOSITORY, backup_number, hex, is_file_name, path_of};
 use super::storage::{Contents, Hold, Listed, Purpose, Storage};
 use crate::error::{Error, REPOSITORY_LOCK, REPOSITORY_READERS, Result};
 use crate::fs::{AppendFile, Fs, LockGuard, LockMode, ReadFile, create_dir_durably, parent_of};
@@ -72,7 +72,16 @@ impl Directory {
         let is_ours = |name: &String| {
             [BACKUPS, FILES, REPOSITORY_LOCK, REPOSITORY_READERS].contains(&&**name) || is_incoming(name)
         };
-        match names.iter().find(|name| !is_ours(name)) {
+        let mut others = names.into_iter().filter(|name| !is_ours(name)).collect::<Vec<_>>();
+        for (folder, is_name) in [(BACKUPS, is_backup_name as fn(&str) -> bool), (FILES, is_file_name)] {
+            let listed = match self.fs.list(&self.dir.join(folder)) {
+                Err(error) if is_missing(&error) => continue,
+                listed => listed?,
+            };
+            let foreign = listed.into_iter().filter(|name| !is_name(name) && !is_incoming(name));
+            others.extend(foreign.map(|name| format!("{folder}/{name}")));
+        }
+        match others.first() {
             None => Ok(()),
             Some(other) => Err(self.unusable(format!(
                 "the directory holds other files ({}): give one that is new or empty",
@@ -106,11 +115,12 @@ impl Directory {
         Ok(())
     }
 
-    /// Begins a file under a temporary name in the directory where its own will be.
-    fn begin(&self, dir: &Path, is_secret: bool) -> Result<Incoming<'_>> {
+    /// Begins a file under a temporary name in the directory where its own will be. Only its owner may read
+    /// it, like a store that is private, whatever the permissions of this one.
+    fn begin(&self, dir: &Path) -> Result<Incoming<'_>> {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let path = dir.join(format!("{INCOMING}{number}{INCOMING_END}"));
-        let file = if is_secret { self.fs.create_private(&path) } else { self.fs.create(&path) }?;
+        let file = self.fs.create_private(&path)?;
         Ok(Incoming { fs: &*self.fs, path, file })
     }
 }
@@ -135,6 +145,10 @@ impl Incoming<'_> {
 fn is_incoming(name: &str) -> bool {
     let number = name.strip_prefix(INCOMING).and_then(|name| name.strip_suffix(INCOMING_END));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
+}
+
+fn is_backup_name(name: &str) -> bool {
+    backup_number(name).is_some()
 }
 
 fn is_missing(error: &Error) -> bool {
@@ -174,7 +188,7 @@ impl Storage for Directory {
 
     fn put(&self, contents: &dyn Contents) -> Result<Sha256> {
         let (dir, mut sha256) = (self.dir.join(FILES), Hasher::new());
-        let mut incoming = self.begin(&dir, contents.is_secret())?;
+        let mut incoming = self.begin(&dir)?;
         let read = contents.read(&mut |piece| {
             sha256.update(piece);
             incoming.file.append(piece)
@@ -194,7 +208,7 @@ impl Storage for Directory {
             return Ok(false);
         }
         let dir = parent_of(&path);
-        let mut incoming = self.begin(dir, false)?;
+        let mut incoming = self.begin(dir)?;
         let written = incoming.file.append(bytes);
         incoming.finish(written, &path)?;
         self.fs.sync_dir(dir)?;

@@ -34,7 +34,7 @@ pub(super) fn check_apart(fs: &dyn Fs, storage: &dyn Storage, dir: &Path) -> Res
 
 /// Whether a directory, or one above it, has files of all of these names: by the path as it is written, and
 /// by the parents that the system finds, which differ after a symbolic link.
-fn is_in(fs: &dyn Fs, path: &Path, names: &[&str]) -> Result<bool> {
+pub(super) fn is_in(fs: &dyn Fs, path: &Path, names: &[&str]) -> Result<bool> {
     let mut above: Vec<PathBuf> = path.ancestors().map(Path::to_path_buf).collect();
     let mut parent = path.to_path_buf();
     for _ in 0..DEPTH_MAX {

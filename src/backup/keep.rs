@@ -47,7 +47,23 @@ impl Repository {
         let numbers = self.numbers()?;
         let old = numbers.len().saturating_sub(usize::try_from(count).unwrap_or(usize::MAX));
         let (old, kept) = numbers.split_at(old);
-        kept.iter().try_for_each(|number| self.record(*number).map(drop))?;
+        for number in kept {
+            self.record(*number).map_err(|error| match error {
+                Error::Corruption { file, offset, what } => {
+                    let what = format!(
+                        "{what}; nothing was removed: if you can do without this backup, remove the file"
+                    );
+                    Error::Corruption { file, offset, what }
+                }
+                error => error,
+            })?;
+        }
+        for number in old {
+            // One of another store must have come here by mistake.
+            if let Err(error @ Error::NotARepository { .. }) = self.head(*number) {
+                return Err(error);
+            }
+        }
         let mut removed = Removed::default();
         for number in old {
             hold.confirm()?;

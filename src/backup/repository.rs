@@ -105,13 +105,49 @@ impl Repository {
         Ok(listing)
     }
 
-    /// Whose backups these are; `None` if there are none yet.
+    /// Whose backups these are; `None` if there are none yet. If the file that says so is lost or damaged,
+    /// the backups tell.
     pub(super) fn owner(&self) -> Result<Option<Owner>> {
+        match self.named_owner() {
+            Ok(None) => self.owner_of_backups(),
+            Err(error @ Error::Corruption { .. }) => {
+                let owner = self.owner_of_backups()?;
+                if owner.is_none() {
+                    return Err(error);
+                }
+                tracing::warn!(%error, "the backups tell whose they are; the next one writes the file anew");
+                Ok(owner)
+            }
+            named => named,
+        }
+    }
+
+    /// What `REPOSITORY` says; `None` if it is missing.
+    pub(super) fn named_owner(&self) -> Result<Option<Owner>> {
         let Some(file) = self.storage.open(REPOSITORY)? else { return Ok(None) };
         let path = path_of(self.place(), REPOSITORY);
         // One byte more than there should be, which the decoder refuses.
         let bytes = read_at_most(&*file, OWNER_BYTES as u64 + 1)?;
         Owner::decode(&path, &bytes).map(Some)
+    }
+
+    /// The owner in all readable backups; `None` if there are none.
+    fn owner_of_backups(&self) -> Result<Option<Owner>> {
+        let mut owner = None;
+        for number in self.numbers()? {
+            let Ok((file, path)) = self.open_backup(number) else { continue };
+            let bytes = read_at_most(&*file, HEAD_BYTES as u64)?;
+            match Head::decode(&path, &bytes) {
+                Ok(head) if *owner.get_or_insert(head.owner) != head.owner => {
+                    return Err(self.unusable("it has backups of different stores or guards".into()));
+                }
+                Err(error @ (Error::UnsupportedVersion { .. } | Error::UnknownCode { .. })) => {
+                    return Err(error);
+                }
+                _ => {}
+            }
+        }
+        Ok(owner)
     }
 
     /// # Errors
@@ -137,7 +173,7 @@ impl Repository {
         Ok((file, path_of(self.place(), &name)))
     }
 
-    fn head(&self, number: u64) -> Result<Head> {
+    pub(super) fn head(&self, number: u64) -> Result<Head> {
         let (file, path) = self.open_backup(number)?;
         let head = Head::decode(&path, &read_at_most(&*file, HEAD_BYTES as u64)?)?;
         self.check_place(head, number, &path)
@@ -157,19 +193,21 @@ impl Repository {
         }
         match self.owner()? {
             Some(owner) if owner == head.owner => Ok(head),
-            _ => Err(Error::corruption(path, 32, "it belongs to another repository")),
+            _ => Err(self.unusable(format!(
+                "{} is a backup of another store or guard: move it to a repository of its own",
+                crate::show::path(path)
+            ))),
         }
     }
 
     /// The backup with this number, or the newest.
     pub(super) fn find(&self, number: Option<u64>) -> Result<Record> {
         self.check_exists()?;
-        let newest = || self.numbers().map(|numbers| numbers.last().copied().unwrap_or(0));
-        let number = number.map_or_else(newest, Ok)?;
-        if number == 0 {
-            return Err(Error::NoSuchBackup { path: self.place().to_path_buf(), number });
-        }
-        self.record(number)
+        let newest = || {
+            let newest = self.numbers()?.last().copied();
+            newest.ok_or_else(|| self.unusable("it has no backups".into()))
+        };
+        self.record(number.map_or_else(newest, Ok)?)
     }
 
     /// The path of a file in the repository, for messages.

@@ -5,6 +5,8 @@
 
 use super::Backup;
 use super::format::{File, Record, What};
+use super::inside::is_in;
+use super::names::{BACKUPS, REPOSITORY};
 use super::owner::Kind;
 use super::progress::Progress;
 use super::repository::Repository;
@@ -44,8 +46,10 @@ impl Repository {
         let _hold = self.storage().lock(Purpose::Read)?;
         let record = self.find(number)?;
         let target = &*self.fs.absolute(target.as_ref())?;
-        if self.storage().directory().is_some_and(|dir| target.starts_with(dir)) {
-            let what = "a backup cannot be restored into its own repository: choose another directory";
+        let is_inside = self.storage().directory().is_some_and(|dir| target.starts_with(dir))
+            || is_in(&*self.fs, target, &[REPOSITORY, BACKUPS])?;
+        if is_inside {
+            let what = "a backup cannot be restored into a repository: choose another directory";
             return Err(Error::InvalidArgument(what.into()));
         }
         let progress = Progress::new(record.head.bytes, &mut progress);

@@ -117,9 +117,4 @@ pub trait Contents {
     /// # Errors
     /// Those of reading, of checks, and of `each`.
     fn read(&self, each: &mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()>;
-
-    /// Whether only its owner may read the file.
-    fn is_secret(&self) -> bool {
-        false
-    }
 }

@@ -1,6 +1,7 @@
 //! Whether backups are what was backed up.
 
 use super::format::{File, Record};
+use super::names::{REPOSITORY, path_of};
 use super::progress::{OnProgress, Progress};
 use super::repository::Repository;
 use super::storage::Purpose;
@@ -47,6 +48,14 @@ impl Repository {
         self.check_exists()?;
         let _hold = self.storage().lock(Purpose::Read)?;
         let mut report = Verified::default();
+        match self.named_owner() {
+            Ok(Some(_)) => {}
+            Ok(None) => {
+                let what = "the file is missing: the next backup writes it anew";
+                report.problems.push(Error::corruption(path_of(self.place(), REPOSITORY), 0, what));
+            }
+            Err(error) => report.problems.push(error),
+        }
         let mut files: BTreeMap<_, File> = BTreeMap::new();
         let numbers = match number {
             Some(number) => vec![number],

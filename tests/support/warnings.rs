@@ -31,6 +31,12 @@ impl Visit for FileField {
             self.0 = Some(format!("{value:?}"));
         }
     }
+
+    fn record_str(&mut self, field: &Field, value: &str) {
+        if field.name() == "file" {
+            self.0 = Some(value.to_owned());
+        }
+    }
 }
 
 impl Subscriber for Counter {

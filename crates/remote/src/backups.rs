@@ -2,9 +2,9 @@
 //!
 //! There are no locks. Additions work side by side: each takes the next free number, by a conditional
 //! creation. A removal has a *mark*, an object that it creates before it looks which files are needed, and
-//! removes at its end. A backup that is complete looks for the mark once more, and then whether all of its
-//! files are there. If the mark is there or a file is not, it is withdrawn. So either the removal sees the
-//! backup, or the backup sees the removal. This needs an object store whose reads and lists are up to date,
+//! removes at its end. A backup that is complete waits until there is no mark, and then looks whether all of
+//! its files are there. If one is not, it is withdrawn. So either the removal sees the backup, or the backup
+//! sees what was removed. This needs an object store whose reads and lists are up to date,
 //! as those of S3, Google Cloud Storage, Azure and file systems are.
 //!
 //! A mark that is older than [`REMOVAL_MAX`] was left by a process that died, and counts no more.
@@ -24,7 +24,7 @@ use std::time::{Duration, SystemTime};
 /// The mark of a removal.
 const REMOVING: &str = "removing";
 /// A removal that takes longer is taken for dead.
-const REMOVAL_MAX: Duration = Duration::from_secs(24 * 3600);
+const REMOVAL_MAX: Duration = Duration::from_secs(3600);
 /// The object by which a listing learns what time it is for the bucket.
 const CLOCK: &str = "clock";
 
@@ -83,7 +83,7 @@ impl Bucket {
     }
 
     fn locked(&self) -> sidebloom::Error {
-        sidebloom::Error::Locked { path: PathBuf::from(self.remote.object("REPOSITORY.lock")) }
+        sidebloom::Error::Locked { path: PathBuf::from(self.remote.object(REMOVING)) }
     }
 }
 
@@ -122,7 +122,7 @@ impl Hold for Mark {
 impl Drop for Mark {
     fn drop(&mut self) {
         if let Err(error) = self.bucket.remote.remove(REMOVING) {
-            tracing::warn!(%error, "cannot remove the mark of a removal: until tomorrow, nothing can be backed up here");
+            tracing::warn!(%error, "cannot remove the mark of a removal: for an hour, nothing can be backed up here");
         }
     }
 }

@@ -5,6 +5,7 @@ mod basics;
 mod beside_writer;
 mod i4_cut_short;
 mod incremental;
+mod repositories_harmed;
 
 use crate::support::{SimFs, tiny, tiny_on};
 use sidebloom::Db;

@@ -18,7 +18,7 @@ use std::path::PathBuf;
 /// TARGET is a directory or a URL, and holds any number of backups of one store; the first backup creates it.
 /// What it has already is neither read nor copied again. A backup has everything that was written before the
 /// command, and perhaps more: whole batches, in their order. Nothing is asked of a process that has the store
-/// open. A damaged segment of the store fails the backup, which names it.
+/// open. A damaged segment that has to be copied fails the backup, which names it.
 ///
 /// A TARGET with the name of a command needs a path: `./list`.
 #[derive(clap::Args)]

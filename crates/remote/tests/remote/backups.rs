@@ -75,7 +75,7 @@ fn a_backup_and_a_removal_at_once_never_lose_a_file_that_is_needed() {
         }
     };
     let error = db.backup_with(&repository(&bench), begun).unwrap_err();
-    assert!(matches!(&error, Error::Locked { .. }) && error.to_string().contains("in use"), "{error}");
+    assert!(matches!(&error, Error::Locked { .. }) && error.to_string().contains("being removed"), "{error}");
     assert_eq!(numbers(), [2, 3]);
     let errors = [repository(&bench).keep(1).unwrap_err(), db.backup(&repository(&bench)).unwrap_err()];
     assert!(errors.iter().all(|error| matches!(error, Error::Locked { .. })), "{errors:?}");

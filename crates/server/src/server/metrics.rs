@@ -27,7 +27,7 @@ const CONNECTIONS_MAX: usize = 16;
 /// From the connection to the end of the response.
 const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10);
 /// For the head of a request.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
+const HEAD_TIMEOUT: Duration = Duration::from_secs(2);
 /// For the head of a request, in bytes.
 const HEAD_BYTES_MAX: usize = 16 << 10;
 /// The name of the store of filters, in the label `store`. A guard has its own.

@@ -101,8 +101,9 @@ impl Started {
                 let repository = Repository::in_dir(dir)?;
                 let backup = filters.db().backup(&repository)?;
                 tracing::info!(backups = %dir.display(), number = backup.number, "saved all filters");
-                if let Some(count) = keep {
-                    repository.keep(*count)?;
+                let kept = keep.map_or(Ok(()), |count| repository.keep(count).map(drop));
+                if let Err(error) = kept {
+                    tracing::warn!(%error, "the backup is complete, but older ones were not removed");
                 }
             }
         }

@@ -29,7 +29,8 @@ fn i14_fixtures_are_those_whose_sums_are_committed() {
     let mut found = BTreeMap::new();
     WRITTEN.iter().for_each(|folder| sums_below(folder, &mut found));
     let sums = std::fs::read_to_string(Path::new(FIXTURES).join("SHA256SUMS")).unwrap();
-    let pinned: BTreeMap<_, _> = sums.lines().filter_map(|line| line.split_once("  ")).collect();
+    let pinned: BTreeMap<_, _> =
+        sums.lines().filter_map(|line| line.split_once("  ")).map(|(sum, name)| (name, sum)).collect();
     for (name, sum) in &found {
         let expected = pinned.get(&**name);
         assert_eq!(expected, Some(&&**sum), "{name} differs from fixtures/SHA256SUMS: docs/releasing.md");
