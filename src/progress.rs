@@ -76,6 +76,14 @@ impl<'a> Tracker<'a> {
     }
 }
 
+/// Tells this function, which cannot stop the work.
+pub(crate) fn unstoppable(mut tell: impl FnMut(&Progress)) -> impl FnMut(&Progress) -> ControlFlow<()> {
+    move |so_far| {
+        tell(so_far);
+        ControlFlow::Continue(())
+    }
+}
+
 /// Tells nobody.
 pub(crate) fn untold(_: &Progress) -> ControlFlow<()> {
     ControlFlow::Continue(())

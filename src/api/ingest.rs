@@ -3,8 +3,7 @@
 use super::keyspace::Keyspace;
 use crate::error::{Error, Result};
 use crate::key::{MAX_KEY_BYTES, Space};
-use crate::progress::{Progress, Tracker};
-use std::ops::ControlFlow;
+use crate::progress::{Progress, Tracker, unstoppable};
 
 impl Keyspace {
     /// Loads rows with unique keys in ascending order. They bypass the log and the memtable and become
@@ -35,13 +34,10 @@ impl Keyspace {
     pub fn ingest_with<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
-        mut progress: impl FnMut(&Progress),
+        progress: impl FnMut(&Progress),
     ) -> Result<()> {
         let rows = &mut stored_rows(self.space, rows);
-        let mut tell = |so_far: &Progress| {
-            progress(so_far);
-            ControlFlow::Continue(())
-        };
+        let mut tell = unstoppable(progress);
         let mut progress = Tracker::new(&mut tell, None);
         self.own()?.writer.ingest(self.id.as_deref(), rows, &mut progress)?;
         progress.finish();
@@ -71,13 +67,10 @@ impl Keyspace {
     pub fn ingest_unsorted_with<K: AsRef<[u8]>, V: AsRef<[u8]>>(
         &self,
         rows: impl IntoIterator<Item = Result<(K, V)>>,
-        mut progress: impl FnMut(&Progress),
+        progress: impl FnMut(&Progress),
     ) -> Result<()> {
         let rows = &mut stored_rows(self.space, rows);
-        let mut tell = |so_far: &Progress| {
-            progress(so_far);
-            ControlFlow::Continue(())
-        };
+        let mut tell = unstoppable(progress);
         let mut progress = Tracker::new(&mut tell, None);
         self.own()?.writer.ingest_unsorted(self.id.as_deref(), rows, &mut progress)?;
         progress.finish();

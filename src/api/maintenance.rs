@@ -9,7 +9,7 @@ use crate::engine::follow::Follower;
 use crate::engine::verify::{VerifyReport, verify};
 use crate::error::Result;
 use crate::options::FilterPolicy;
-use crate::progress::{Progress, untold};
+use crate::progress::{Progress, unstoppable, untold};
 use std::ops::{Bound, ControlFlow};
 use std::path::Path;
 
@@ -165,15 +165,8 @@ impl Db {
     ///
     /// # Errors
     /// The errors of [`checkpoint`](Self::checkpoint).
-    pub fn checkpoint_with(
-        &self,
-        target: impl AsRef<Path>,
-        mut progress: impl FnMut(&Progress),
-    ) -> Result<()> {
-        self.own()?.checkpoint(target.as_ref(), &mut |so_far| {
-            progress(so_far);
-            ControlFlow::Continue(())
-        })
+    pub fn checkpoint_with(&self, target: impl AsRef<Path>, progress: impl FnMut(&Progress)) -> Result<()> {
+        self.own()?.checkpoint(target.as_ref(), &mut unstoppable(progress))
     }
 
     /// Flushes everything written so far and returns the files that hold it, to copy elsewhere while the

@@ -11,7 +11,7 @@ use crate::fs::{Fs, LockMode, LockedFs, open_dir, with_mode_of};
 use crate::id::{FileId, FileKind};
 use crate::manifest::{MANIFEST, Manifest, ManifestState, read_state};
 use crate::options::Options;
-use crate::progress::{Progress, Tracker};
+use crate::progress::{Progress, Tracker, unstoppable};
 use crate::segment::{SEARCH_BYTES_REPAIR, is_damage};
 use crate::sync::WallClock;
 use crate::wal::LogStart;
@@ -56,13 +56,10 @@ impl Options {
     pub fn repair_with(
         self,
         path: impl AsRef<Path>,
-        mut progress: impl FnMut(&Progress),
+        progress: impl FnMut(&Progress),
     ) -> Result<RepairReport> {
         let path = self.fs.absolute(path.as_ref())?;
-        let mut tell = |so_far: &Progress| {
-            progress(so_far);
-            ControlFlow::Continue(())
-        };
+        let mut tell = unstoppable(progress);
         let progress = Tracker::new(&mut tell, None);
         repair_on(&self.named_fs(), &path, self.mode.is_none(), self.clock, progress)
     }
