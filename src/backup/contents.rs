@@ -4,29 +4,8 @@ use super::progress::Progress;
 use super::storage::Contents;
 use crate::engine::copies::file_set::{FileSet, SegmentEntry};
 use crate::error::{Error, Result};
-use crate::fs::ReadFile;
+use crate::fs::{ReadFile, read_pieces};
 use crate::segment::CopyCheck;
-
-/// Size of a read, in bytes.
-pub(super) const PIECE_BYTES: u64 = 1 << 20;
-
-/// Reads the first `bytes` bytes of a file, in pieces.
-pub(super) fn read_pieces(
-    file: &dyn ReadFile,
-    bytes: u64,
-    each: &mut dyn FnMut(&[u8]) -> Result<()>,
-) -> Result<()> {
-    let mut buffer = vec![0; usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or_default()];
-    let mut at = 0;
-    while at < bytes {
-        let len = usize::try_from((bytes - at).min(PIECE_BYTES)).unwrap_or_default();
-        let piece = buffer.get_mut(..len).unwrap_or_default();
-        file.read_exact_at(piece, at)?;
-        each(piece)?;
-        at += len as u64;
-    }
-    Ok(())
-}
 
 /// A segment. It is compared with the digest that the manifest has for it, so a damaged one is never backed
 /// up.

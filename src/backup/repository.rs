@@ -1,14 +1,13 @@
 //! A repository, and reading its backups.
 
 use super::Backup;
-use super::contents::read_pieces;
 use super::directory::Directory;
 use super::format::{HEAD_BYTES, Head, RECORD_BYTES_MAX, Record};
 use super::names::{BACKUPS, FILES, REPOSITORY, backup_name, backup_number, hex, path_of};
 use super::owner::{OWNER_BYTES, Owner};
 use super::storage::Storage;
 use crate::error::{Error, Result};
-use crate::fs::{Fs, ReadFile, RealFs};
+use crate::fs::{Fs, ReadFile, RealFs, read_pieces};
 use sha2::{Digest, Sha256 as Hasher};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

@@ -13,6 +13,27 @@ pub trait AppendFile: Send + Debug {
     fn sync(&mut self) -> Result<()>;
 }
 
+/// The size of a piece in [`read_pieces`], in bytes.
+const PIECE_BYTES: u64 = 1 << 20;
+
+/// Reads the first `bytes` bytes of a file, and passes them to `each` in pieces.
+pub(crate) fn read_pieces(
+    file: &dyn ReadFile,
+    bytes: u64,
+    each: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut buffer = vec![0; usize::try_from(bytes.min(PIECE_BYTES)).unwrap_or_default()];
+    let mut at = 0;
+    while at < bytes {
+        let len = usize::try_from((bytes - at).min(PIECE_BYTES)).unwrap_or_default();
+        let piece = buffer.get_mut(..len).unwrap_or_default();
+        file.read_exact_at(piece, at)?;
+        each(piece)?;
+        at += len as u64;
+    }
+    Ok(())
+}
+
 /// A file opened for reading.
 pub trait ReadFile: Send + Sync + Debug {
     /// Fills `buf` from `offset`. [`Error::Corruption`](crate::Error::Corruption) if the file ends earlier.

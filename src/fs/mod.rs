@@ -24,6 +24,7 @@ mod traits;
 mod verified;
 
 pub use durable_dirs::{create_dir_durably, parent_of};
+pub(crate) use file::read_pieces;
 pub use file::{AppendFile, ReadFile};
 pub(crate) use file_copy::READ_BYTES;
 pub(crate) use locked_fs::LockedFs;

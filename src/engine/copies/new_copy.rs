@@ -5,14 +5,11 @@
 
 use crate::engine::storage::names::{LOCK, MANIFEST_OF_COPY};
 use crate::error::{Error, Result};
-use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir};
+use crate::fs::{Fs, LockGuard, LockMode, LockedFs, create_dir_durably, open_dir, read_pieces};
 use crate::manifest::MANIFEST;
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-
-/// Buffer size of a copy, in bytes.
-const COPY_BYTES: usize = 1 << 20;
 
 /// Passes the pieces of a file to the function that it is given.
 pub(crate) type Pieces<'a> = dyn Fn(&mut dyn FnMut(&[u8]) -> Result<()>) -> Result<()> + 'a;
@@ -135,19 +132,7 @@ impl NewCopy<'_> {
 
     fn copy(&mut self, from: &Path, name: &str) -> Result<()> {
         let from = self.fs.open(from)?;
-        self.write(name, &|each| {
-            let len = from.len()?;
-            let mut buffer = vec![0; COPY_BYTES.min(usize::try_from(len).unwrap_or(COPY_BYTES))];
-            let mut at = 0;
-            while at < len {
-                let piece = usize::try_from(len - at).unwrap_or(usize::MAX).min(buffer.len());
-                let piece = buffer.get_mut(..piece).unwrap_or_default();
-                from.read_exact_at(piece, at)?;
-                each(piece)?;
-                at += piece.len() as u64;
-            }
-            Ok(())
-        })
+        self.write(name, &|each| read_pieces(&*from, from.len()?, each))
     }
 }
 

@@ -16,7 +16,7 @@ use crate::segment::{SEARCH_BYTES_REPAIR, is_damage};
 use crate::sync::WallClock;
 use crate::wal::LogStart;
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::Bound;
 use std::path::Path;
 use std::sync::Arc;
 
