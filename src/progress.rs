@@ -7,7 +7,8 @@ const TELL_EVERY: u64 = 1 << 20;
 
 /// How far long work is, as its callback is told: [`compact_with`](crate::Db::compact_with),
 /// [`verify_with`](crate::Db::verify_with), [`repair_with`](crate::repair_with),
-/// [`ingest_with`](crate::Keyspace::ingest_with), [`checkpoint_with`](crate::Db::checkpoint_with).
+/// [`ingest_with`](crate::Keyspace::ingest_with), [`checkpoint_with`](crate::Db::checkpoint_with),
+/// [`backup_with`](crate::Db::backup_with).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub struct Progress {

@@ -1,6 +1,6 @@
 //! What backups copy: the files of a store, checked while they are read.
 
-use super::progress::Progress;
+use super::progress::Counter;
 use super::storage::Contents;
 use crate::engine::copies::file_set::{FileSet, SegmentEntry};
 use crate::error::{Error, Result};
@@ -12,7 +12,7 @@ use crate::segment::CopyCheck;
 pub(super) struct SegmentContents<'a, 'p> {
     pub set: &'a FileSet,
     pub segment: &'a SegmentEntry,
-    pub progress: &'a Progress<'p>,
+    pub progress: &'a Counter<'p>,
 }
 
 impl Contents for SegmentContents<'_, '_> {
@@ -40,7 +40,7 @@ impl Contents for SegmentContents<'_, '_> {
 pub(super) struct OpenContents<'a, 'p> {
     pub file: &'a dyn ReadFile,
     pub bytes: u64,
-    pub progress: &'a Progress<'p>,
+    pub progress: &'a Counter<'p>,
 }
 
 impl Contents for OpenContents<'_, '_> {
@@ -56,7 +56,7 @@ impl Contents for OpenContents<'_, '_> {
 /// The log of a copy.
 pub(super) struct LogContents<'a, 'p> {
     pub set: &'a FileSet,
-    pub progress: &'a Progress<'p>,
+    pub progress: &'a Counter<'p>,
 }
 
 impl Contents for LogContents<'_, '_> {
@@ -73,7 +73,7 @@ impl Contents for LogContents<'_, '_> {
 /// Bytes in memory.
 pub(super) struct Bytes<'a, 'p> {
     pub bytes: &'a [u8],
-    pub progress: &'a Progress<'p>,
+    pub progress: &'a Counter<'p>,
 }
 
 impl Contents for Bytes<'_, '_> {

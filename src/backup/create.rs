@@ -17,12 +17,13 @@ use super::format::{File, Mark, Record, Sha256, What};
 use super::inside::check_apart;
 use super::names::{FILES, REPOSITORY, backup_name, hex};
 use super::owner::Owner;
-use super::progress::{OnProgress, Progress};
+use super::progress::{Counter, OnProgress};
 use super::repository::{Repository, millis_now};
 use super::storage::{Contents, Hold, Purpose, Storage};
 use crate::engine::copies::file_set::{FileSet, SegmentEntry};
 use crate::error::{Error, Result};
 use crate::fs::ReadFile;
+use crate::progress::Progress;
 use sha2::{Digest, Sha256 as Hasher};
 use std::collections::HashMap;
 use std::path::Path;
@@ -173,8 +174,8 @@ impl Repository {
             Missing::Sidecar(_, bytes) => *bytes,
         });
         let total = large.fold(small, u64::saturating_add);
-        let mut shown = |done, total| show(done, total);
-        let progress = Progress::new(total, &mut shown);
+        let mut shown = |so_far: &Progress| show(so_far);
+        let progress = Counter::new(total, &mut shown);
         let mut put = |what, bytes, mark, contents: &dyn Contents| {
             let sha256 = self.storage().put(contents)?;
             progress.end_file();

@@ -1,12 +1,13 @@
 //! How far a backup, a restore or a check has come.
 
+use crate::progress::Progress;
 use std::cell::RefCell;
 
-/// Receives the bytes done so far, and the bytes to do altogether.
-pub(super) type OnProgress<'a> = dyn FnMut(u64, u64) + 'a;
+/// Is told how far the work is.
+pub(super) type OnProgress<'a> = dyn FnMut(&Progress) + 'a;
 
 /// Counts bytes. A file that has to be read twice counts once.
-pub(super) struct Progress<'a> {
+pub(super) struct Counter<'a> {
     state: RefCell<State<'a>>,
 }
 
@@ -20,10 +21,10 @@ struct State<'a> {
     show: &'a mut OnProgress<'a>,
 }
 
-impl<'a> Progress<'a> {
+impl<'a> Counter<'a> {
     pub fn new(total: u64, show: &'a mut OnProgress<'a>) -> Self {
-        show(0, total);
-        Progress { state: RefCell::new(State { before: 0, file: 0, shown: 0, total, show }) }
+        show(&so_far(0, total));
+        Counter { state: RefCell::new(State { before: 0, file: 0, shown: 0, total, show }) }
     }
 
     /// A file is read from its start.
@@ -38,7 +39,7 @@ impl<'a> Progress<'a> {
         let done = state.before.saturating_add(state.file).min(state.total);
         if done > state.shown {
             state.shown = done;
-            (state.show)(done, state.total);
+            (state.show)(&so_far(done, state.total));
         }
     }
 
@@ -47,4 +48,8 @@ impl<'a> Progress<'a> {
         let state = &mut *self.state.borrow_mut();
         state.before = state.before.saturating_add(std::mem::take(&mut state.file));
     }
+}
+
+fn so_far(done: u64, total: u64) -> Progress {
+    Progress { bytes_done: done, bytes_left: Some(total - done) }
 }

@@ -8,13 +8,14 @@ use super::format::{File, Record, What};
 use super::inside::is_in;
 use super::names::{BACKUPS, REPOSITORY};
 use super::owner::Kind;
-use super::progress::Progress;
+use super::progress::Counter;
 use super::repository::Repository;
 use super::storage::Purpose;
 use crate::engine::copies::new_copy::make_copy;
 use crate::error::{Error, Result};
 use crate::fs::Fs;
 use crate::guard::make_guard;
+use crate::progress::Progress;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -29,10 +30,10 @@ impl Repository {
     /// [`Error::NotARepository`]; [`Error::NoSuchBackup`]; [`Error::Corruption`] for a damaged or missing
     /// file; [`Error::Locked`] while backups are removed; [`Error::Io`]. Then what was created is removed.
     pub fn restore(&self, number: Option<u64>, target: impl AsRef<Path>) -> Result<Backup> {
-        self.restore_with(number, target, |_, _| {})
+        self.restore_with(number, target, |_| ())
     }
 
-    /// The same. `progress` gets the bytes copied so far and the total.
+    /// The same. `progress` is told how far it is.
     ///
     /// # Errors
     /// The errors of [`restore`](Self::restore).
@@ -40,7 +41,7 @@ impl Repository {
         &self,
         number: Option<u64>,
         target: impl AsRef<Path>,
-        mut progress: impl FnMut(u64, u64),
+        mut progress: impl FnMut(&Progress),
     ) -> Result<Backup> {
         self.check_exists()?;
         let _hold = self.storage().lock(Purpose::Read)?;
@@ -52,7 +53,7 @@ impl Repository {
             let what = "a backup cannot be restored into a repository: choose another directory";
             return Err(Error::InvalidArgument(what.into()));
         }
-        let progress = Progress::new(record.head.bytes, &mut progress);
+        let progress = Counter::new(record.head.bytes, &mut progress);
         match record.head.owner.kind {
             Kind::Store => self.fill(&self.fs, target, &record, &progress)?,
             Kind::Guard => {
@@ -66,7 +67,7 @@ impl Repository {
     }
 
     /// Makes the store of a backup.
-    fn fill(&self, fs: &Arc<dyn Fs>, target: &Path, record: &Record, progress: &Progress<'_>) -> Result<()> {
+    fn fill(&self, fs: &Arc<dyn Fs>, target: &Path, record: &Record, progress: &Counter<'_>) -> Result<()> {
         let manifest = self.small(record, What::Manifest, progress)?;
         make_copy(fs, target, &manifest, |copy| {
             for file in &record.files {
@@ -93,7 +94,7 @@ impl Repository {
     }
 
     /// The contents of a file that is kept in memory.
-    fn small(&self, record: &Record, what: What, progress: &Progress<'_>) -> Result<Vec<u8>> {
+    fn small(&self, record: &Record, what: What, progress: &Counter<'_>) -> Result<Vec<u8>> {
         let missing = || Error::Internal("a backup lacks what its reader has checked".into());
         let file: &File = record.files.iter().find(|file| file.what == what).ok_or_else(missing)?;
         let mut bytes = Vec::new();

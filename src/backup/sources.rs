@@ -8,6 +8,7 @@ use crate::Db;
 use crate::engine::copies::file_set::FileSet;
 use crate::error::Result;
 use crate::guard::{Guard, GuardFiles, GuardFollower, GuardOptions};
+use crate::progress::Progress;
 use std::path::Path;
 
 /// How often a guard's backup starts over because a refresh has replaced its generation.
@@ -24,14 +25,18 @@ impl Db {
     /// segment in quarantine; [`Error::Io`](crate::Error::Io); the errors of
     /// [`flush`](crate::Keyspace::flush). Earlier backups stay as they are.
     pub fn backup(&self, repository: &Repository) -> Result<Backup> {
-        self.backup_with(repository, |_, _| {})
+        self.backup_with(repository, |_| ())
     }
 
-    /// The same. `progress` gets the bytes copied so far and the total.
+    /// The same. `progress` is told how far it is.
     ///
     /// # Errors
     /// The errors of [`backup`](Self::backup).
-    pub fn backup_with(&self, repository: &Repository, mut progress: impl FnMut(u64, u64)) -> Result<Backup> {
+    pub fn backup_with(
+        &self,
+        repository: &Repository,
+        mut progress: impl FnMut(&Progress),
+    ) -> Result<Backup> {
         let storage = &self.engine().shared.storage;
         storage.process.check()?;
         let owner = Owner { kind: Kind::Store, id: storage.header.store_id };
@@ -51,14 +56,18 @@ impl Guard {
     /// The errors of [`Db::backup`]; [`Error::NotAGuard`](crate::Error::NotAGuard) for an image, which has no
     /// keys.
     pub fn backup(&self, repository: &Repository) -> Result<Backup> {
-        self.backup_with(repository, |_, _| {})
+        self.backup_with(repository, |_| ())
     }
 
-    /// The same. `progress` gets the bytes copied so far and the total.
+    /// The same. `progress` is told how far it is.
     ///
     /// # Errors
     /// The errors of [`backup`](Self::backup).
-    pub fn backup_with(&self, repository: &Repository, mut progress: impl FnMut(u64, u64)) -> Result<Backup> {
+    pub fn backup_with(
+        &self,
+        repository: &Repository,
+        mut progress: impl FnMut(&Progress),
+    ) -> Result<Backup> {
         repository.add_guard(self.path(), &|| self.files_to_copy(), &mut progress)
     }
 }
@@ -73,7 +82,7 @@ impl Repository {
         &self,
         guard: impl AsRef<Path>,
         options: GuardOptions,
-        mut progress: impl FnMut(u64, u64),
+        mut progress: impl FnMut(&Progress),
     ) -> Result<Backup> {
         let follower = GuardFollower::new(guard.as_ref(), options)?;
         self.add_guard(follower.path(), &|| follower.files_to_copy(), &mut progress)

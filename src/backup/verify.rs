@@ -2,10 +2,11 @@
 
 use super::format::{File, Record};
 use super::names::{REPOSITORY, path_of};
-use super::progress::{OnProgress, Progress};
+use super::progress::{Counter, OnProgress};
 use super::repository::Repository;
 use super::storage::Purpose;
 use crate::error::{Error, Result};
+use crate::progress::Progress;
 use std::collections::BTreeMap;
 
 /// What [`Repository::verify`] read and found.
@@ -37,14 +38,14 @@ impl Repository {
     /// [`Error::NotARepository`], [`Error::NoSuchBackup`], [`Error::Locked`] while backups are removed; only
     /// if the check itself fails. Its findings are in the report.
     pub fn verify(&self, number: Option<u64>) -> Result<Verified> {
-        self.verify_with(number, |_, _| {})
+        self.verify_with(number, |_| ())
     }
 
-    /// The same. `progress` gets the bytes read so far and the total.
+    /// The same. `progress` is told how far it is.
     ///
     /// # Errors
     /// The errors of [`verify`](Self::verify).
-    pub fn verify_with(&self, number: Option<u64>, mut progress: impl FnMut(u64, u64)) -> Result<Verified> {
+    pub fn verify_with(&self, number: Option<u64>, mut progress: impl FnMut(&Progress)) -> Result<Verified> {
         self.check_exists()?;
         let _hold = self.storage().lock(Purpose::Read)?;
         let mut report = Verified::default();
@@ -80,8 +81,8 @@ impl Repository {
         show: &mut OnProgress<'_>,
     ) {
         let total = files.clone().map(|file| file.bytes).fold(0, u64::saturating_add);
-        let mut show = |done, total| show(done, total);
-        let progress = Progress::new(total, &mut show);
+        let mut show = |so_far: &Progress| show(so_far);
+        let progress = Counter::new(total, &mut show);
         for file in files {
             progress.rewind();
             let read = self.read_file(file, &mut |piece| {

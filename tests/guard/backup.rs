@@ -32,11 +32,11 @@ fn a_restored_guard_has_every_key_of_that_moment() {
     let first = guard.backup(&repository).unwrap();
     guard.insert(500u64.to_be_bytes()).unwrap();
     guard.remove(7u64.to_be_bytes()).unwrap();
-    let second = repository.back_up_guard(&path, GuardOptions::new(), |_, _| {}).unwrap();
+    let second = repository.back_up_guard(&path, GuardOptions::new(), |_| ()).unwrap();
     assert_eq!((first.kind, first.number, second.number), (Kind::Guard, 1, 2));
     assert!(second.new_bytes < second.bytes);
     guard.refresh(&mut UpTo(300)).unwrap(); // Another generation.
-    repository.back_up_guard(&path, GuardOptions::new(), |_, _| {}).unwrap();
+    repository.back_up_guard(&path, GuardOptions::new(), |_| ()).unwrap();
     for (number, rows, has) in
         [(1, 500, [true, true, false]), (2, 500, [false, true, true]), (3, 300, [true, false, false])]
     {
@@ -59,7 +59,7 @@ fn a_restored_guard_has_every_key_of_that_moment() {
     let image = GuardOptions::new().open_image(&guard.image().unwrap()).unwrap();
     assert!(matches!(image.backup(&repository), Err(Error::NotAGuard { .. })));
     assert!(matches!(
-        repository.back_up_guard(&target, GuardOptions::new(), |_, _| {}),
+        repository.back_up_guard(&target, GuardOptions::new(), |_| ()),
         Err(Error::NotAGuard { .. })
     ));
 }
@@ -88,7 +88,7 @@ fn backups_beside_inserts_and_refreshes_lack_no_key() {
             let before = inserted.load(SeqCst);
             let backup = match made.len() % 2 {
                 0 => guard.backup(&repository).unwrap(),
-                _ => repository.back_up_guard(&path, GuardOptions::new(), |_, _| {}).unwrap(),
+                _ => repository.back_up_guard(&path, GuardOptions::new(), |_| ()).unwrap(),
             };
             made.push((backup.number, before));
         }

@@ -30,17 +30,12 @@ const PUBLISHED: [&str; 6] = ["get", "scan", "seen", "stats", "verify", "export"
 fn applies(option: &str, path: &[&str]) -> bool {
     let first = path.first().copied().unwrap_or_default();
     match option {
-        "db" => STORE.contains(&first) || matches!(first, "bench" | "report") || is_backup(path),
+        "db" => STORE.contains(&first) || matches!(first, "bench" | "report") || path == ["backup"],
         "prefixes" => STORE.contains(&first) && !matches!(first, "repair" | "keyspaces"),
         "wait" => STORE.contains(&first) || matches!(first, "bench" | "guard" | "backup" | "restore"),
         "remote_cache" => PUBLISHED.contains(&first) || path == ["keyspaces"],
         _ => true,
     }
-}
-
-/// Whether a command backs up the store, rather than reads or removes backups.
-fn is_backup(path: &[&str]) -> bool {
-    matches!(path, ["backup"] | ["backup", "create"])
 }
 
 /// The command line as it is offered: a command has the top command's options that have an effect on it.

@@ -131,7 +131,7 @@ fn what_is_read_is_not_removed_meanwhile() {
     db.put("k", "v").unwrap();
     db.backup(&repository).unwrap();
     let mut tried = 0;
-    let progress = |_, _| {
+    let progress = |_: &sidebloom::Progress| {
         tried += 1;
         if tried == 2 {
             let error = repository.keep(1).unwrap_err();
@@ -141,7 +141,7 @@ fn what_is_read_is_not_removed_meanwhile() {
     };
     repository.restore_with(None, "disk/copy", progress).unwrap();
     let mut tried = 0;
-    let progress = |_, _| {
+    let progress = |_: &sidebloom::Progress| {
         tried += 1;
         if tried == 1 {
             let errors = [repository.keep(1).unwrap_err(), db.backup(&repository).unwrap_err()];

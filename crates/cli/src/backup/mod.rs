@@ -35,19 +35,8 @@ pub struct Args {
     keep: Option<u64>,
 }
 
-/// Back up the store, as `sidebloom backup TARGET` does
-#[derive(clap::Args)]
-struct Create {
-    /// Directory or URL of the backups
-    target: PathBuf,
-    /// Then remove all but the newest N backups, and the files that only those used
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
-    keep: Option<u64>,
-}
-
 #[derive(clap::Subcommand)]
 enum Command {
-    Create(Create),
     List(list::Args),
     Verify(verify::Args),
     Keep(keep::Args),
@@ -56,21 +45,16 @@ enum Command {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         match (self.command, self.target) {
-            (Some(Command::Create(args)), _) => args.run(cx),
-            (None, Some(target)) => Create { target, keep: self.keep }.run(cx),
+            (None, Some(target)) => {
+                let repository = open(&target)?;
+                let dir = cx.local_db()?;
+                let db = cx.opening(|| cx.options().follow(true).open(dir))?;
+                add(cx, &repository, self.keep, |progress| db.backup_with(&repository, progress))
+            }
             (Some(Command::List(args)), _) => args.run(cx),
             (Some(Command::Verify(args)), _) => args.run(cx),
             (Some(Command::Keep(args)), _) => args.run(cx),
             (None, None) => Err(Failure::message("where to? Give a directory or a URL")),
         }
-    }
-}
-
-impl Create {
-    fn run(self, cx: &Context) -> Result<Outcome, Failure> {
-        let repository = open(&self.target)?;
-        let dir = cx.local_db()?;
-        let db = cx.opening(|| cx.options().follow(true).open(dir))?;
-        add(cx, &repository, self.keep, |progress| db.backup_with(&repository, progress))
     }
 }

@@ -3,8 +3,8 @@
 use crate::context::{Context, Failure, Outcome};
 use crate::{human, progress};
 use chrono::{DateTime, Datelike, Timelike};
+use sidebloom::Progress;
 use sidebloom::backup::{Backup, Removed, Repository};
-use std::cell::RefCell;
 use std::io::Write;
 use std::time::UNIX_EPOCH;
 
@@ -89,7 +89,7 @@ pub fn add(
     cx: &Context,
     repository: &Repository,
     keep: Option<u64>,
-    back_up: impl Fn(&dyn Fn(u64, u64)) -> sidebloom::Result<Backup>,
+    back_up: impl Fn(&dyn Fn(&Progress)) -> sidebloom::Result<Backup>,
 ) -> Result<Outcome, Failure> {
     let backup = with_bar("backing up", |progress| cx.opening(|| back_up(progress)))?;
     let removed = keep.map(|count| cx.opening(|| repository.keep(count))).transpose();
@@ -108,14 +108,10 @@ pub fn add(
 /// Shows a bar of bytes during `work`.
 pub fn with_bar<T>(
     label: &str,
-    work: impl FnOnce(&dyn Fn(u64, u64)) -> Result<T, Failure>,
+    work: impl FnOnce(&dyn Fn(&Progress)) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
-    let bar = RefCell::new(progress::byte_bar(label, Some(0)));
-    let outcome = work(&|done, all| {
-        let bar = bar.borrow();
-        bar.set_length(all);
-        bar.set_position(done);
-    });
-    bar.borrow().finish_and_clear();
+    let bar = progress::work_bar(label);
+    let outcome = work(&|so_far| progress::show(&bar, so_far));
+    bar.finish_and_clear();
     outcome
 }

@@ -3,7 +3,7 @@
 use super::open;
 use super::report::{Report as OfBackup, with_bar};
 use crate::context::{Context, Failure, Outcome};
-use sidebloom::show;
+use sidebloom::{Progress, show};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ struct Report {
 impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let repository = open(&self.target)?;
-        let restore = |progress: &dyn Fn(u64, u64)| {
+        let restore = |progress: &dyn Fn(&Progress)| {
             cx.opening(|| repository.restore_with(self.number, &self.dir, progress))
         };
         let backup = OfBackup::of(&with_bar("restoring", restore)?);

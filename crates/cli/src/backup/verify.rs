@@ -4,7 +4,7 @@ use super::open;
 use super::report::with_bar;
 use crate::context::{Context, Failure, Outcome};
 use crate::human;
-use sidebloom::show;
+use sidebloom::{Progress, show};
 use std::io::Write;
 use std::path::PathBuf;
 
@@ -32,7 +32,7 @@ impl Args {
     pub fn run(self, cx: &Context) -> Result<Outcome, Failure> {
         let repository = open(&self.target)?;
         let verify =
-            |progress: &dyn Fn(u64, u64)| cx.opening(|| repository.verify_with(self.number, progress));
+            |progress: &dyn Fn(&Progress)| cx.opening(|| repository.verify_with(self.number, progress));
         let found = with_bar("verifying", verify)?;
         let report = Report {
             ok: found.is_ok(),

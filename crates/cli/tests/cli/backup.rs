@@ -19,7 +19,7 @@ fn a_store_is_backed_up_beside_its_writer_and_restored() {
     assert_eq!(number(&json, "bytes"), number(&json, "new_bytes"));
     db.put("a", "2").unwrap();
     db.flush().unwrap();
-    let said = sandbox.ok(&["backup", "create", &target, "--keep", "5"]);
+    let said = sandbox.ok(&["backup", &target, "--keep", "5"]);
     assert!(said.starts_with("backup 2 of 20") && said.contains("removed 0 old backups"), "{said}");
     let listed = sandbox.ok(&["backup", "list", &target]);
     assert_eq!(listed.lines().count(), 2, "{listed}");

@@ -51,7 +51,7 @@ fn a_backup_and_a_removal_at_once_never_lose_a_file_that_is_needed() {
     db.put("a", "b").unwrap();
     // A whole removal during a backup: nothing that the backup needs is gone.
     let mut calls = 0;
-    let removed_and_added = |_, _| {
+    let removed_and_added = |_: &sidebloom::Progress| {
         calls += 1;
         if calls == 2 {
             db.backup(&repository(&bench)).unwrap();
@@ -68,7 +68,7 @@ fn a_backup_and_a_removal_at_once_never_lose_a_file_that_is_needed() {
     // A removal that is under way when a backup is complete: the backup is withdrawn.
     db.put("c", "d").unwrap();
     let mut calls = 0;
-    let begun = |_, _| {
+    let begun = |_: &sidebloom::Progress| {
         calls += 1;
         if calls == 2 {
             bench.put("songs/removing", Vec::new());
@@ -83,7 +83,7 @@ fn a_backup_and_a_removal_at_once_never_lose_a_file_that_is_needed() {
     // A file that is gone by the end, although the last backup has it.
     db.put("e", "f").unwrap();
     let mut calls = 0;
-    let lost = |_, _| {
+    let lost = |_: &sidebloom::Progress| {
         calls += 1;
         if calls == 2 {
             let files = bench.objects().into_iter().filter(|name| name.starts_with("songs/files"));
