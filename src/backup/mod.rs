@@ -1,8 +1,9 @@
 //! Backups of stores and guards, in a directory or an object store.
 //!
 //! A [`Repository`] holds any number of backups of one store, or of one guard. Each backup is whole by
-//! itself, and files that several have are kept once. So the next backup of a store of 10 GB of which 1 %
-//! has changed reads and writes about 1 %.
+//! itself, and files that several have are kept once. So the next backup of a store of 10 GB that got 1 % of
+//! new rows reads and writes about 1 %, until a compaction merges them into older segments: what it has
+//! rewritten is copied again.
 //!
 //! - [`Db::backup`](crate::Db::backup) works in the process that writes the store, which then flushes, and
 //!   beside it, in a store that [follows](crate::Options::follow) it: then what is only in the logs goes into
