@@ -19,12 +19,12 @@ mod measure;
 mod measures;
 mod model;
 mod output;
+mod pages;
 #[cfg(feature = "rocksdb")]
 mod policies;
 #[cfg(feature = "rocksdb")]
 mod prefixes;
 mod quiet;
-mod readme;
 mod report;
 mod results;
 mod rocks_filter;
@@ -75,7 +75,7 @@ enum VersusCommand {
     Settings(choose::Args),
     Model(model::Args),
     Report(report::Args),
-    Readme(readme::Args),
+    Pages(pages::Args),
     /// Run all comparisons with other stores, small, to see that they work
     #[cfg(feature = "rocksdb")]
     Smoke {
@@ -113,7 +113,7 @@ impl VersusCommand {
             VersusCommand::Settings(args) => args.run(),
             VersusCommand::Model(args) => args.run(),
             VersusCommand::Report(args) => args.run(),
-            VersusCommand::Readme(args) => args.run(),
+            VersusCommand::Pages(args) => args.run(),
             #[cfg(feature = "rocksdb")]
             VersusCommand::Smoke { out } => smoke(&out),
             VersusCommand::Worker => worker::main(),

@@ -1,9 +1,19 @@
-//! The measures of the README's table, and in which of them sidebloom is ahead or behind.
+//! The measures of the table in `docs/measured.md`, and in which of them sidebloom is ahead or behind.
 
 use crate::engine::EngineKind;
 use crate::format::{bytes, count, nanos, number, shown};
 use crate::results::BenchRecord;
 use crate::task::WorkerOutcome;
+
+/// The measures that decide which engine fits, by their names.
+pub const DECIDING: [&str; 6] = [
+    "missing key, mean",
+    "missing key, cold",
+    "found key, mean",
+    "found key, cold",
+    "load, settled: rows",
+    "size on disk",
+];
 
 /// Figures within this share of each other count as level: rounds differ by as much.
 const LEVEL: f64 = 0.05;
@@ -110,6 +120,11 @@ pub fn all(run: &BenchRecord) -> Vec<Measure> {
 impl Measure {
     fn value(&self, run: &BenchRecord, engine: EngineKind) -> Option<f64> {
         run.median(engine, self.workload, self.figure)
+    }
+
+    /// Whether it is one of [`DECIDING`].
+    pub fn decides(&self) -> bool {
+        DECIDING.contains(&&*self.name)
     }
 
     /// The figure of an engine, as text.

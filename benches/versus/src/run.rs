@@ -29,7 +29,7 @@ pub struct Args {
     /// Engines, separated by commas, the baseline first [default: all]
     #[arg(long, value_enum, value_delimiter = ',')]
     engines: Vec<EngineKind>,
-    /// Workloads, separated by commas, or all [default: the README table's; with --quick: all]
+    /// Workloads, separated by commas, or all [default: those of docs/measured.md; with --quick: all]
     #[arg(long, value_delimiter = ',', value_parser = known)]
     workloads: Vec<String>,
     /// RocksDB cuts the index and the filter of a table into partitions, for stores larger than memory

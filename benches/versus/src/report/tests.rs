@@ -8,7 +8,7 @@ use crate::results::{BenchRecord, Measured, SweepRecord};
 use crate::settings::BenchSettings;
 use crate::task::WorkerOutcome;
 use crate::workload::{self, CacheState};
-use crate::{readme, sweep, workload_table};
+use crate::{pages, sweep, workload_table};
 use std::path::Path;
 
 const ENGINES: [EngineKind; 3] = [EngineKind::Rocksdb, EngineKind::Sidebloom, EngineKind::Lmdb];
@@ -113,7 +113,7 @@ fn stores_just_written_show_their_runs_at_start_and_memory() {
     assert_eq!(cells(3, ["data", "own memory", "page cache", "mapped"])[..2], ["plain, mapped", "10.0 MiB"]);
     let about = workload_table::about(&run, &workload::by_name("written-count").unwrap()).unwrap();
     assert!(about.contains("5,000 rows of 1,024 bytes"), "{about}");
-    let text = readme::section(&run);
+    let text = pages::section(&run);
     assert!(text.contains("| sorted runs by level, just written | L0 5, L1 1 | L0 5, L1 1 | – |"), "{text}");
     assert!(
         text.contains("| data | LZ4, own cache | FSST, mapped, or LZ4, own cache | plain, mapped |"),
@@ -122,7 +122,7 @@ fn stores_just_written_show_their_runs_at_start_and_memory() {
 }
 
 #[test]
-fn the_readme_names_sizes_wins_and_losses() {
+fn the_pages_name_sizes_wins_and_losses() {
     let run = run("", |kind, workload| {
         // sidebloom is four times as fast as the next on missing keys, half as fast as LMDB on present ones.
         let mean_ns = match (kind, workload) {
@@ -133,13 +133,25 @@ fn the_readme_names_sizes_wins_and_losses() {
         };
         WorkerOutcome { mean_ns, ..plain(kind, workload) }
     });
-    let text = readme::section(&run);
+    let text = pages::section(&run);
     assert!(text.contains("10,000,000 keys of 24 bytes") && text.contains("memtable 64 MiB"), "{text}");
     let line = |title: &str| text.lines().find(|line| line.starts_with(title)).unwrap().to_owned();
     assert!(line("**Ahead").contains("missing key, mean (4.00 × lmdb)"), "{text}");
     assert!(line("**Behind").contains("found key, mean (0.500 × lmdb)"), "{text}");
     assert!(line("**Level").contains("missing key, cold: disk reads (1.00 ×"), "{text}");
     assert_eq!(line("| missing key, mean"), "| missing key, mean | 500 ns | **100 ns** | 400 ns |");
+    // The charts are next to docs/measured.md.
+    assert!(text.contains("](missing.svg)") && text.contains("](disk-reads.svg)"), "{text}");
+
+    let short = pages::summary(&run);
+    assert!(short.contains("found key, mean (0.500 × lmdb)") && !short.contains("4.00 ×"), "{short}");
+    assert!(
+        short.contains("10,000,000 keys of 24 bytes") && short.contains("one round, 2026-01-01"),
+        "{short}"
+    );
+    let rows: Vec<&str> = short.lines().filter(|line| line.starts_with("| ")).collect();
+    assert_eq!(rows[1], line("| missing key, mean"));
+    assert_eq!(rows.len(), 4, "a head, and those of the deciding measures that were measured: {short}");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! The section of this package's README that `versus readme` writes.
+//! The section of this package's README that `versus pages` writes.
 
 use super::record::WritesRecord;
 use crate::error::Result;
@@ -21,7 +21,7 @@ pub fn section_of(dir: &Path) -> Result<String> {
 /// The text between the markers: sizes, all tables, and each store's configuration.
 fn section(record: &WritesRecord) -> String {
     let mut text = format!(
-        "{BEGIN}; written by `versus readme`, do not edit -->\nMeasured {} on {}. {}.\n\n",
+        "{BEGIN}; written by `versus pages`, do not edit -->\nMeasured {} on {}. {}.\n\n",
         record.date,
         record.machine.describe(),
         record.sizes()

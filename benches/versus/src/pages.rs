@@ -1,10 +1,11 @@
-//! `versus readme`: generates the README's performance section from the results of `versus run`, and that of
-//! conditional writes from those of `versus writes`.
+//! `versus pages`: writes measured figures into the documentation, between markers. The results of `versus run`
+//! become the tables of docs/measured.md and of README.md, those of `versus writes` a section of this package's
+//! README.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
 use crate::format::{DASH, bytes, count, number, shown};
-use crate::measures;
+use crate::measures::{self, Measure};
 use crate::report::{charts, plot};
 use crate::results::{self, BenchRecord, RUN_FILE};
 use crate::task::WorkerOutcome;
@@ -14,23 +15,30 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 const BEGIN: &str = "<!-- versus:begin";
+const END: &str = "<!-- versus:end -->";
+const SUMMARY_BEGIN: &str = "<!-- versus-summary:begin";
+const SUMMARY_END: &str = "<!-- versus-summary:end -->";
 /// The workload that shows the sorted runs of a store that was just written.
 const WRITTEN: &str = "written-count";
-const END: &str = "<!-- versus:end -->";
 
-/// Write the README's performance section and its two charts from the results of `versus run`, and the
-/// section of this package's README from those of `versus writes`, whichever are there
+/// Write measured figures into the documentation
+///
+/// The results of `versus run` become the table and the two charts of docs/measured.md, and the short table
+/// of README.md. Those of `versus writes` become a section of benches/versus/README.md. One of them is enough.
 #[derive(clap::Args)]
 pub struct Args {
     /// Output directory of `versus run` or `versus writes`
     #[arg(value_name = "DIR")]
     dir: PathBuf,
-    /// File with the markers of `versus run`; the charts are written to docs/ next to it
+    /// File with the markers `versus` for all figures of `versus run`; the charts are written next to it
+    #[arg(long, value_name = "FILE", default_value = "docs/measured.md")]
+    measured: PathBuf,
+    /// File with the markers `versus-summary` for the figures that decide
     #[arg(long, value_name = "FILE", default_value = "README.md")]
     readme: PathBuf,
-    /// File with the markers of `versus writes`
+    /// File with the markers `versus-writes` for the figures of `versus writes`
     #[arg(long, value_name = "FILE", default_value = "benches/versus/README.md")]
-    writes_readme: PathBuf,
+    writes: PathBuf,
 }
 
 impl Args {
@@ -38,8 +46,8 @@ impl Args {
     pub fn run(self) -> Result<()> {
         let has_writes = self.dir.join(WRITES_FILE).exists();
         if has_writes {
-            replace(&self.writes_readme, page::BEGIN, page::END, &page::section_of(&self.dir)?)?;
-            println!("{}", self.writes_readme.display());
+            replace(&self.writes, page::BEGIN, page::END, &page::section_of(&self.dir)?)?;
+            println!("{}", self.writes.display());
         }
         if has_writes && !self.dir.join(RUN_FILE).exists() { Ok(()) } else { self.write_run() }
     }
@@ -51,13 +59,14 @@ impl Args {
             ("missing.svg", charts::against_missing(&run, CacheState::Warm)?.ok_or(missing)?),
             ("disk-reads.svg", charts::disk_reads(&run)?.ok_or(missing)?),
         ];
-        replace(&self.readme, BEGIN, END, &section(&run))?;
-        let docs = self.readme.parent().unwrap_or(Path::new("")).join("docs");
-        fs::create_dir_all(&docs)?;
+        replace(&self.measured, BEGIN, END, &section(&run))?;
+        replace(&self.readme, SUMMARY_BEGIN, SUMMARY_END, &summary(&run))?;
+        let dir = self.measured.parent().unwrap_or(Path::new(""));
         for (file, picture) in &pictures {
-            fs::write(docs.join(file), plot::standalone(picture))?;
+            fs::write(dir.join(file), plot::standalone(picture))?;
         }
-        println!("{}, {1}/missing.svg, {1}/disk-reads.svg", self.readme.display(), docs.display());
+        println!("{}, and two charts next to it", self.measured.display());
+        println!("{}", self.readme.display());
         Ok(())
     }
 }
@@ -82,7 +91,7 @@ fn replace(file: &Path, begin: &str, end: &str, section: &str) -> Result<()> {
 pub fn section(run: &BenchRecord) -> String {
     let settings = &run.settings;
     let mut text = format!(
-        "{BEGIN}; written by `versus readme`, do not edit -->\n\
+        "{BEGIN}; written by `versus pages`, do not edit -->\n\
          Measured {} on {}. {} keys of {} bytes with half-compressible values of {} bytes ({} of keys and values); ranges and threads: {} \
          rows with values of {} bytes. Cache {} MiB, {}, batches of 100, no fsync per write. Each store is loaded once, its compactions \
          finish, and all engines read it in turn; {}, each workload in its own process. Without *cold*: the engine's cache is \
@@ -100,7 +109,7 @@ pub fn section(run: &BenchRecord) -> String {
         settings.row_bytes,
         settings.cache_mib,
         settings.describe_tables(),
-        if run.rounds == 1 { "one round".to_owned() } else { format!("medians of {} rounds", run.rounds) },
+        rounds(run),
     );
     if run.has(WRITTEN) {
         text += &format!(
@@ -120,8 +129,8 @@ pub fn section(run: &BenchRecord) -> String {
         text += &format!("**{title}**: {list}.\n\n");
     }
     text += &table(run);
-    text += "\n![Mean lookup time by share of missing keys](docs/missing.svg)\n\n";
-    text += "![Disk reads per lookup of a missing key](docs/disk-reads.svg)\n\n";
+    text += "\n![Mean lookup time by share of missing keys](missing.svg)\n\n";
+    text += "![Disk reads per lookup of a missing key](disk-reads.svg)\n\n";
     text += "Configuration of each engine:\n\n";
     for (kind, settings) in &run.engines {
         text += &format!("- **{}**: {settings}\n", kind.name());
@@ -132,21 +141,59 @@ pub fn section(run: &BenchRecord) -> String {
     text + "\n"
 }
 
+/// The text between the markers of the README: the measures that decide, for each engine in one configuration,
+/// and where sidebloom loses.
+pub fn summary(run: &BenchRecord) -> String {
+    let settings = &run.settings;
+    let is_shown = |kind: &EngineKind| *kind == EngineKind::Sidebloom || !kind.is_sidebloom();
+    let engines: Vec<EngineKind> = run.engines.iter().map(|(kind, _)| *kind).filter(is_shown).collect();
+    let decide: Vec<Measure> = measures::all(run).into_iter().filter(Measure::decides).collect();
+    let [_, _, behind] = measures::standings(run);
+    format!(
+        "{SUMMARY_BEGIN}; written by `versus pages`, do not edit -->\n{}\n\
+         {} keys of {} bytes with values of {} bytes, cache {} MiB; {}, {}, on {}, {} cores.\n\n\
+         **Where another engine is better** (0.5 × lmdb: half as good as LMDB): {}.\n\n",
+        measures_table(run, &engines, &decide),
+        count(settings.num as f64),
+        settings.key_bytes,
+        settings.value_bytes,
+        settings.cache_mib,
+        rounds(run),
+        run.date,
+        run.machine.processor,
+        run.machine.cores,
+        if behind.is_empty() { "nowhere".to_owned() } else { behind.join("; ") },
+    )
+}
+
+fn rounds(run: &BenchRecord) -> String {
+    if run.rounds == 1 { "one round".to_owned() } else { format!("medians of {} rounds", run.rounds) }
+}
+
+fn row(engines: &[EngineKind], name: &str, cell: impl Fn(EngineKind) -> String) -> String {
+    let cells: Vec<String> = engines.iter().map(|kind| cell(*kind)).collect();
+    format!("| {name} | {} |\n", cells.join(" | "))
+}
+
 /// A row for each measure, a column for each engine.
-fn table(run: &BenchRecord) -> String {
-    let row = |name: &str, cell: &dyn Fn(EngineKind) -> String| {
-        let cells: Vec<String> = run.engines.iter().map(|(kind, _)| cell(*kind)).collect();
-        format!("| {name} | {} |\n", cells.join(" | "))
-    };
+fn measures_table(run: &BenchRecord, engines: &[EngineKind], measures: &[Measure]) -> String {
     let strong = |kind: EngineKind, text: String| match kind {
         EngineKind::Sidebloom => format!("**{text}**"),
         _ => text,
     };
-    let mut text = row("", &|kind| strong(kind, kind.name().to_owned()));
-    text += &format!("|---|{}\n", "---|".repeat(run.engines.len()));
-    for measure in measures::all(run) {
-        text += &row(&measure.name, &|kind| strong(kind, measure.cell(run, kind)));
+    let mut text = row(engines, "", |kind| strong(kind, kind.name().to_owned()));
+    text += &format!("|---|{}\n", "---|".repeat(engines.len()));
+    for measure in measures {
+        text += &row(engines, &measure.name, |kind| strong(kind, measure.cell(run, kind)));
     }
+    text
+}
+
+/// All measures, and what explains them.
+fn table(run: &BenchRecord) -> String {
+    let engines: Vec<EngineKind> = run.engines.iter().map(|(kind, _)| *kind).collect();
+    let row = |name: &str, cell: &dyn Fn(EngineKind) -> String| row(&engines, name, cell);
+    let mut text = measures_table(run, &engines, &measures::all(run));
     text += &row("data", &|kind| kind.data().to_owned());
     text += &row("filter bits per key", &|kind| {
         let bits = |o: &WorkerOutcome| o.filter_bits_per_key(run.settings.num);
@@ -164,6 +211,7 @@ fn table(run: &BenchRecord) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::{BTreeMap, BTreeSet};
 
     /// Only what is between the markers changes, and a file without them stays as it is.
     #[test]
@@ -177,5 +225,33 @@ mod tests {
         assert_eq!(fs::read_to_string(&file).unwrap(), expected);
         assert!(replace(&file, BEGIN, END, "").is_err());
         assert_eq!(fs::read_to_string(&file).unwrap(), expected);
+    }
+
+    /// The table of a section, by the names of rows and columns.
+    fn cells(file: &str, begin: &str, end: &str) -> BTreeMap<(String, String), String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+        let text = fs::read_to_string(root.join(file)).unwrap();
+        let section = &text[text.find(begin).unwrap()..text.find(end).unwrap()];
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| ")?.strip_suffix(" |"));
+        let mut rows = rows.map(|row| row.split(" | ").map(str::to_owned).collect::<Vec<_>>());
+        let head = rows.next().unwrap();
+        let cells = rows.flat_map(|row| {
+            assert_eq!(row.len(), head.len(), "{row:?}");
+            let name = row[0].clone();
+            head.iter().cloned().zip(row).skip(1).map(move |(engine, cell)| ((name.clone(), engine), cell))
+        });
+        cells.collect()
+    }
+
+    /// Both come from the same results, also after somebody has edited one of them.
+    #[test]
+    fn the_readme_shows_the_figures_of_docs_measured() {
+        let all = cells("docs/measured.md", BEGIN, END);
+        let short = cells("README.md", SUMMARY_BEGIN, SUMMARY_END);
+        for (of, cell) in &short {
+            assert_eq!(all.get(of), Some(cell), "{of:?}");
+        }
+        let rows: BTreeSet<&str> = short.keys().map(|(row, _)| &**row).collect();
+        assert_eq!(rows, BTreeSet::from(measures::DECIDING));
     }
 }
