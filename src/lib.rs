@@ -1,5 +1,10 @@
 //! An embedded key-value store whose lookups for missing keys cost a cache line instead of a disk read.
 //!
+//! Choose it if many lookups are for keys that do not exist: deduplication, "seen before?", a cache in front
+//! of a slow database. [`guard`] is for such a database alone: it stores keys, not rows. Keys are ordered, and
+//! values are byte strings. Other stores are better where nearly all lookups find their key on a cold disk
+//! (LMDB, libmdbx) or nothing needs an order (a hash table); `docs/measured.md` in the repository has figures.
+//!
 //! ```
 //! use sidebloom::{Batch, Db, Durability, Options};
 //! # fn main() -> sidebloom::Result<()> {
@@ -24,6 +29,82 @@
 //! println!("{} reads avoided", db.stats().filter_negatives);
 //! # Ok(()) }
 //! ```
+//!
+//! # Writes that depend on what is there
+//! "Seen before? If not, remember it" is one call, and for a new key it reads nothing from disk unless a
+//! filter errs. Conditions on keys make a batch conditional, and a [`Transaction`] holds no lock.
+//! ```
+//! use sidebloom::{Batch, Error};
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let db = sidebloom::Db::open(dir.path().join("db"))?;
+//! assert!(db.insert_new("https://example.org/", "")?); // of any number of callers, one gets true
+//! let are_new = db.insert_new_many(&[("a", ""), ("b", "")])?; // one batch; filters are asked for many at once
+//! assert_eq!(are_new, [true, true]);
+//! assert!(db.compare_and_set("lease", None, Some(b"ann"))?.is_set());
+//! db.update("visits", |count| Some([count.unwrap_or_default(), b"|"].concat()))?;
+//!
+//! let mut transfer = Batch::new();
+//! transfer.expect("ann", "10"); // otherwise nothing is written: Error::Conflict names the key
+//! transfer.put("ann", "7");
+//! assert!(matches!(db.write(transfer), Err(Error::Conflict { .. })));
+//!
+//! let tx = db.transaction(); // serialisable
+//! if tx.prefix("seat 7/").next().is_none() {
+//!     tx.put("seat 7/ann", "")?;
+//! }
+//! tx.commit()?; // Error::Conflict if others changed what it has read, never because of a flush
+//! let booked = db.transact(|tx| tx.insert_new("seat 8/ann", ""))?; // the same, again after a conflict
+//! println!("{} after {} retries", booked.value, booked.retries);
+//! # Ok::<(), Error>(())
+//! ```
+//!
+//! # Several sets of keys
+//! One store holds several sets of keys, each a [`Keyspace`], with one log, one cache and batches across all.
+//! Each has the filters that its lookups deserve, and all methods for reading and writing.
+//! ```
+//! use sidebloom::{Batch, FilterPolicy, KeyspaceOptions};
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let db = sidebloom::Db::open(dir.path().join("db"))?;
+//! let off = KeyspaceOptions::new().filter_policy(FilterPolicy::OFF); // only asked for users that exist
+//! let users = db.create_keyspace("users", off)?; // later: db.keyspace("users")
+//! let wide = KeyspaceOptions::new().filter_policy(FilterPolicy::bits_per_key(15.0)); // mostly for new pages
+//! let seen = db.create_keyspace("seen", wide)?;
+//! let mut batch = Batch::new(); // all or nothing
+//! batch.keyspace(&users).put("ann", "1 page");
+//! batch.keyspace(&seen).put("https://example.org/", "");
+//! db.write(batch)?;
+//! assert!(!seen.insert_new("https://example.org/", "")?);
+//! assert_eq!(db.keyspaces()?, ["seen", "users"]);
+//! db.drop_keyspace("seen")?; // removes its segments without reading them
+//! # Ok::<(), sidebloom::Error>(())
+//! ```
+//!
+//! # Rows that expire
+//! Each row at its own moment, or all of a keyspace after the same time. Compactions remove what has expired,
+//! and segments in which everything has expired are removed unread. [`KeyspaceOptions::window`] keeps segments
+//! apart by time: rows of different twelfths of the window are not merged as long as all live equally long,
+//! and forgetting means removing files.
+//! ```
+//! use sidebloom::{Expiry, KeyspaceOptions};
+//! use std::time::Duration;
+//! # let dir = tempfile::tempdir().unwrap();
+//! # let db = sidebloom::Db::open(dir.path().join("db"))?;
+//! let five_minutes = Expiry::after(Duration::from_secs(300));
+//! assert!(db.insert_new_with("nonce 8d2f", "", five_minutes)?); // false if seen within five minutes
+//! db.put_with("session 7", "ann", five_minutes)?;
+//! db.touch("session 7", five_minutes)?; // five more minutes from now
+//! println!("{:?}", db.time_to_live("session 7")?);
+//! let month = KeyspaceOptions::new().expire_after(Duration::from_secs(30 * 86_400));
+//! let urls = db.create_keyspace("urls of a month", month)?;
+//! urls.insert_new("https://example.org/", "")?;
+//! # Ok::<(), sidebloom::Error>(())
+//! ```
+//!
+//! # Other processes and machines
+//! Other processes can read the store while this one writes it: [`Options::follow`]. They see nearly all new
+//! rows within 10 ms, and share the filters in the page cache. The package `sidebloom-remote` publishes a
+//! store to object storage, where any number of machines read it. [`backup`] makes copies that keep every
+//! file once.
 //!
 //! # How a lookup works
 //! ```text
@@ -92,9 +173,9 @@
 //! filters that are not used; with [`Residency::Pinned`] it cannot. Hold no [`Range`] or [`Snapshot`] across
 //! an `.await` that may take long: they keep replaced files on the disk.
 //!
-//! The times of single calls are means in a store of 10 million keys (`cargo run --release -p versus`, in the
-//! README), those of fsyncs come from `examples/lookup_service`, a service with axum that does all this, and
-//! its load test.
+//! The times of single calls are means in a store of 10 million keys (`cargo run --release -p versus`, in
+//! `docs/measured.md`), those of fsyncs come from `examples/lookup_service`, a service with axum that does all
+//! this, and its load test.
 //!
 //! # Limits
 //! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to

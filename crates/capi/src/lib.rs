@@ -2,7 +2,19 @@
 //!
 //! The documentation for C programs is the header, `include/sidebloom.h`, which is generated from these
 //! sources; [README.md](https://github.com/sidebloom/sidebloom/tree/main/crates/capi) shows how to build and
-//! link it. Rust programs use the crate `sidebloom` itself.
+//! link it.
+//!
+//! Choose it for programs in C, C++, Go, or another language that calls C. Rust programs use the crate
+//! `sidebloom` itself, and Python has a package of its own.
+//!
+//! ```c
+//! sb_db *db = NULL;
+//! if (sb_open(SB_INTERFACE, "songs.db", NULL, &db, NULL) != SB_OK) return 1;
+//! bool is_new = false;
+//! sb_insert_new(db, "Sinnerman", 9, "1965", 4, &is_new, NULL);
+//! sb_close(db, NULL);
+//! sb_db_free(db);
+//! ```
 //!
 //! # How a call crosses the border
 //! Every function is the body of one closure, which [`boundary`] runs: it catches panics, and turns an error

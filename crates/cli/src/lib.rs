@@ -1,5 +1,15 @@
 //! The `sidebloom` command: one file per command, built on the public interface of the library alone.
 //!
+//! Choose it for shells and scripts, to look into a store, or to serve filters and guards to Redis clients.
+//! Programs in Rust use the crate [`sidebloom`].
+//!
+//! ```sh
+//! cargo install sidebloom-cli
+//! sidebloom --db songs.db put 'Nina Simone - Sinnerman' 1965
+//! sidebloom --db songs.db get 'Nina Simone - Sinnerman'
+//! sidebloom --help
+//! ```
+//!
 //! Data goes to standard output; progress, logs and errors go to standard error. Exit codes follow grep: 0
 //! found (or done), 1 not found, 2 error. A command whose reader closes the pipe early ends quietly.
 

@@ -1,6 +1,10 @@
 //! Filters for approximate membership: has this key been added? The answer is [`Verdict::Absent`], which is
 //! certain, or [`Verdict::Maybe`], which is wrong for a small share of absent keys. No added key is absent.
 //!
+//! Choose this crate for filters in memory, in messages or in files of your own. The crate
+//! [`sidebloom`](https://docs.rs/sidebloom) has a key-value store with these filters, and files of them that
+//! are queried without reading them.
+//!
 //! ```
 //! use sidebloom_filter::{AnyFilter, FilterSpec, LineFilter, Verdict, Width};
 //!
@@ -37,7 +41,7 @@
 //! build, [`BuiltFilter`] is the result, and a [`Prober`] probes any array of lines, wherever it is stored.
 //! [`AtomicBloom`] takes inserts and probes from many threads.
 //!
-//! This crate opens no files. [`sidebloom`](https://docs.rs/sidebloom) adds the files, and a key-value store.
+//! This crate opens no files.
 
 pub mod blocked;
 mod built;

@@ -1,5 +1,29 @@
 //! Guards a column of a PostgreSQL table with [`sidebloom::guard`], and follows other writers of the table.
 //!
+//! Choose it if most lookups in the table are for keys that it does not have, and a query takes longer than you like.
+//! A guard answers those from memory, at about one byte a key, and never denies a key that exists.
+//! Writers that know the guard use [`commit`]. For all others, it follows the table by triggers.
+//!
+//! ```no_run
+//! use sidebloom::filter::Verdict;
+//! use sidebloom::guard::GuardOptions;
+//! use sidebloom_postgres::{FollowOptions, PostgresSource};
+//! use std::ops::ControlFlow;
+//!
+//! # fn main() -> sidebloom::Result<()> {
+//! let mut songs = PostgresSource::connect("host=/run/postgresql dbname=music", "songs", "title")?;
+//! let guard = GuardOptions::new().build_from("songs.guard", &mut songs)?;
+//! if guard.may_contain("Freebird") == Verdict::Maybe { /* query the server */ }
+//!
+//! // Keep up with other writers of the table, in a separate thread.
+//! let follower = guard.clone();
+//! std::thread::spawn(move || {
+//!     songs.install_trigger()?;
+//!     songs.follow(&follower, FollowOptions::new(), &mut |_| ControlFlow::Continue(()))
+//! });
+//! # Ok(()) }
+//! ```
+//!
 //! # Keys
 //! A key is the bytes of a `bytea`, or the text of a `text`, `varchar`, `char(n)` (without the padding),
 //! `citext`, integer, `uuid` or enum, or of a domain over one of these. Rows with NULL are skipped. Rows that

@@ -2,6 +2,11 @@
 //! Azure, a directory), and reads it from any machine. Filters and indexes, 1 to 2 % of the data, are kept
 //! locally, so a missing key costs no request, and a present key one ranged GET.
 //!
+//! Choose it if one machine writes and many read, if readers have too little disk for a copy, or to keep
+//! backups in a bucket ([`backups_at`]). Guards are published in the same way ([`guard`]). Readers see what
+//! was published, not what was written since; for processes on the writer's machine, the store's own
+//! `Options::follow` is fresher and needs no bucket.
+//!
 //! ```
 //! use sidebloom::Db;
 //! use sidebloom_remote::{Publisher, Reader, Remote, TakeOver};

@@ -1,4 +1,12 @@
 //! Parity filters for programs that link RocksDB dynamically. Exports: `include/sidebloom_rocksdb.h`.
+//!
+//! Choose it for programs that you cannot or need not build again: preload the library, and name the policy in
+//! RocksDB's options, `filter_policy=sidebloom.parity:8`. Rust programs with the crate `rocksdb` use
+//! `sidebloom-rocksdb`.
+//!
+//! ```sh
+//! LD_PRELOAD=libsidebloom_rocksdb.so my_program
+//! ```
 
 use sidebloom_rocksdb_plugin as _; // The C++ code calls it.
 use std::ffi::{CStr, c_char};
