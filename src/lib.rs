@@ -255,6 +255,7 @@ pub use wal::{Batch, KeyspaceBatch};
 /// For the other packages of this repository, and nobody else: it may change in any release.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::engine::copies::file_set::sidecar_head;
     pub use crate::id::{FileId, FileKind};
     pub use crate::sort::{Counted, ExternalSorter, Record};
 

@@ -20,7 +20,7 @@ use super::owner::Owner;
 use super::progress::{Counter, OnProgress};
 use super::repository::{Repository, millis_now};
 use super::storage::{Contents, Hold, Purpose, Storage};
-use crate::engine::copies::file_set::{FileSet, SegmentEntry};
+use crate::engine::copies::file_set::{FileSet, SegmentEntry, sidecar_head};
 use crate::error::{Error, Result};
 use crate::fs::ReadFile;
 use crate::progress::Progress;
@@ -30,8 +30,6 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Bytes at the beginning of a sidecar that identify its filter: they include its segment's digest.
-const SIDECAR_HEAD_BYTES: u64 = 4096;
 const NO_FILTER: &str = "a filter is not backed up; a restored store builds it anew";
 /// How many numbers may be taken by others before a backup gets one.
 const NUMBERS_TRIED: u64 = 1000;
@@ -287,9 +285,7 @@ fn sidecar(set: &FileSet, segment: &SegmentEntry) -> Option<(Arc<dyn ReadFile>, 
     let open = || {
         let Some(file) = set.open_sidecar(segment)? else { return Ok(None) };
         let bytes = file.len()?;
-        let mut head = vec![0; usize::try_from(SIDECAR_HEAD_BYTES.min(bytes)).unwrap_or_default()];
-        file.read_exact_at(&mut head, 0)?;
-        let sha256: Sha256 = Hasher::digest(&head).into();
+        let sha256: Sha256 = Hasher::digest(sidecar_head(&*file)?).into();
         Ok(Some((file, Mark::Head(sha256), bytes)))
     };
     // Derived data stops no backup (I2).

@@ -8,6 +8,7 @@ use bytes::Bytes;
 use object_store::{ObjectStoreExt, WriteMultipart};
 use sha2::{Digest, Sha256};
 use sidebloom::fs::ReadFile;
+use sidebloom::internal::sidecar_head;
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -15,8 +16,6 @@ use std::sync::Arc;
 pub(crate) const PART_BYTES: usize = 8 << 20;
 /// Concurrent parts of one file.
 const PARTS_AT_ONCE: usize = 4;
-/// Bytes at the beginning of a sidecar that identify its filter: they include its segment's digest.
-const SIDECAR_HEAD_BYTES: u64 = 4096;
 
 /// The files of the next generation. Those already in the last one are not uploaded again. An upload replaces
 /// an object of the same name, which a collection may be about to remove.
@@ -68,9 +67,7 @@ impl<'a> Upload<'a> {
     /// segments do not.
     pub fn sidecar(&mut self, name: String, file: &dyn ReadFile) -> Result<()> {
         let bytes = file.len()?;
-        let mut head = vec![0; SIDECAR_HEAD_BYTES.min(bytes) as usize];
-        file.read_exact_at(&mut head, 0)?;
-        let mark = sha256(&head);
+        let mark = sha256(&sidecar_head(file)?);
         if self.is_known(&name, &mark, bytes) { Ok(()) } else { self.send("filter", name, mark, file, None) }
     }
 

@@ -14,6 +14,9 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+/// Bytes at the beginning of a sidecar that identify its filter: they include its segment's digest.
+const SIDECAR_HEAD_BYTES: u64 = 4096;
+
 /// A store's segments and sidecars at one moment, and their manifest. The files stay while this exists.
 ///
 /// To make a store, write the manifest to a directory under the name [`MANIFEST`](Self::MANIFEST), the files
@@ -216,4 +219,34 @@ pub(crate) fn file_set(publisher: &Publisher) -> Result<FileSet> {
     // The logs are not part of the set, and segments have everything up to the last number. File numbers
     // taken since do not count: the next process may take them again, and the version with them.
     FileSet::new(&shared.storage, state, None, Kept::Live { _live: live })
+}
+
+/// The beginning of a sidecar, which identifies its filter: a sidecar with the same head and the same length
+/// need not be copied again.
+///
+/// # Errors
+/// [`Error::Io`].
+pub fn sidecar_head(file: &dyn ReadFile) -> Result<Vec<u8>> {
+    let bytes = usize::try_from(SIDECAR_HEAD_BYTES.min(file.len()?)).unwrap_or_default();
+    let mut head = vec![0; bytes];
+    file.read_exact_at(&mut head, 0)?;
+    Ok(head)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fs::RealFs;
+
+    #[test]
+    fn the_head_of_a_sidecar_is_its_beginning_or_all_of_it() {
+        let dir = tempfile::tempdir().unwrap();
+        for (bytes, expected) in [(0, 0), (7, 7), (4096, 4096), (5000, 4096)] {
+            let path = dir.path().join(bytes.to_string());
+            let content: Vec<u8> = (0..bytes).map(|at| (at % 251) as u8).collect();
+            std::fs::write(&path, &content).unwrap();
+            let head = sidecar_head(&*RealFs.open(&path).unwrap()).unwrap();
+            assert_eq!(head, content[..expected]);
+        }
+    }
 }
