@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// Check every file of a backup, or of all, against its SHA-256
 ///
-/// Prints one line per problem and exits 2 if there is one.
+/// Prints one line per problem and exits 2 if there is one. Exits 1 if there is no backup to check.
 #[derive(clap::Args)]
 pub struct Args {
     /// Directory or URL of the backups
@@ -35,7 +35,7 @@ impl Args {
             |progress: &dyn Fn(&Progress)| cx.opening(|| repository.verify_with(self.number, progress));
         let found = with_bar("verifying", verify)?;
         let report = Report {
-            ok: found.is_ok(),
+            ok: found.is_ok() && found.backups > 0,
             backups: found.backups,
             files: found.files,
             bytes: found.bytes,
@@ -43,7 +43,7 @@ impl Args {
         };
         cx.report(&report, |out| report.print(out))?;
         match report.problems.len() {
-            0 => Ok(Outcome::Found),
+            0 => Ok(Outcome::found(found.backups > 0)),
             1 => Err(Failure::message("a backup is damaged: 1 problem found")),
             n => Err(Failure::message(format!("backups are damaged: {n} problems found"))),
         }
@@ -53,6 +53,9 @@ impl Args {
 impl Report {
     fn print(&self, out: &mut impl Write) -> Result<(), Failure> {
         self.problems.iter().try_for_each(|problem| writeln!(out, "{}", show::escaped(problem)))?;
+        if self.backups == 0 && self.problems.is_empty() {
+            return Ok(writeln!(out, "there is no backup")?);
+        }
         let [backups, files] = [self.backups, self.files].map(human::count);
         let bytes = human::bytes(self.bytes as f64);
         let verdict = if self.ok { "ok" } else { "DAMAGED" };

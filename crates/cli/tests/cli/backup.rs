@@ -39,6 +39,24 @@ fn a_store_is_backed_up_beside_its_writer_and_restored() {
     assert_eq!(sandbox.ok(&["--db", &checkpoint, "get", "a"]), "2");
 }
 
+/// Somebody has removed the backups and left the files, or the first one has not succeeded yet.
+#[test]
+fn a_repository_without_a_backup_is_not_reported_as_ok() {
+    let sandbox = Sandbox::new();
+    let target = text(&sandbox, "backups");
+    sandbox.ok(&["put", "a", "1"]);
+    sandbox.ok(&["backup", &target]);
+    for backup in fs::read_dir(sandbox.path("backups/backups")).unwrap() {
+        fs::remove_file(backup.unwrap().path()).unwrap();
+    }
+    let said = sandbox.run(&["backup", "verify", &target]);
+    assert_eq!((said.code, &*said.out), (1, &b"there is no backup\n"[..]), "{}", said.err);
+    let json = sandbox.run(&["--json", "backup", "verify", &target]);
+    let text = String::from_utf8(json.out).unwrap();
+    assert!(json.code == 1 && text.contains("\"ok\":false"), "{text}");
+    assert_eq!(sandbox.run(&["backup", "list", &target]).code, 1);
+}
+
 #[test]
 fn what_cannot_be_a_backup_is_refused_by_name() {
     let sandbox = Sandbox::new();
