@@ -2,8 +2,10 @@
 //!
 //! A scraper is no client: it needs no password, and sees counts and the names of guards, never keys. It
 //! takes a thread only while the text is made. At most [`CONNECTIONS_MAX`] connections are served at once,
-//! each for at most [`CONNECTION_TIMEOUT`] and for one request; others wait.
+//! each for at most [`CONNECTION_TIMEOUT`] and for one request. One more closes the one that has sent no
+//! request for longest; it waits only if all have sent one.
 
+use super::state::Server;
 use crate::filters::Filters;
 use bytes::Bytes;
 use http_body_util::Full;
@@ -15,12 +17,13 @@ use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use sidebloom::Exposition;
 use sidebloom::guard::Guard;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 /// Scrapers at once.
 const CONNECTIONS_MAX: usize = 16;
@@ -39,6 +42,8 @@ pub struct Measured {
     pub guards: Vec<(String, Guard)>,
     /// The store of filters.
     pub filters: Option<Arc<Filters>>,
+    /// Has the counts of clients and commands.
+    pub server: Arc<Server>,
 }
 
 impl Measured {
@@ -57,15 +62,17 @@ impl Measured {
             }
             metrics.add(label, guard.store_stats(), BTreeMap::new())?;
         }
-        Ok(metrics.to_string())
+        let mut text = metrics.to_string();
+        super::families::write(&self.server, &mut text);
+        Ok(text)
     }
 }
 
 /// Serves `GET /metrics` as long as the runtime lives.
 pub async fn serve(listener: TcpListener, measured: Measured) {
-    let (measured, free) = (Arc::new(measured), Arc::new(Semaphore::new(CONNECTIONS_MAX)));
+    let measured = Arc::new(measured);
+    let mut seats = Seats { free: Arc::new(Semaphore::new(CONNECTIONS_MAX)), silent: VecDeque::new() };
     loop {
-        let Ok(seat) = Arc::clone(&free).acquire_owned().await else { return };
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
@@ -74,19 +81,73 @@ pub async fn serve(listener: TcpListener, measured: Measured) {
                 continue;
             }
         };
+        let Some(seat) = seats.take().await else { return };
         let measured = Arc::clone(&measured);
         tokio::spawn(async move {
-            let served = tokio::time::timeout(CONNECTION_TIMEOUT, serve_one(stream, measured)).await;
-            if let Ok(Err(error)) = served {
-                tracing::debug!(%error, "a connection for metrics broke");
+            let has_asked = Arc::clone(&seat.has_asked);
+            let served = tokio::time::timeout(CONNECTION_TIMEOUT, serve_one(stream, measured, has_asked));
+            tokio::select! {
+                served = served => if let Ok(Err(error)) = served {
+                    tracing::debug!(%error, "a connection for metrics broke");
+                },
+                () = seat.is_wanted() => {}
             }
-            drop(seat);
         });
     }
 }
 
-async fn serve_one(stream: TcpStream, measured: Arc<Measured>) -> hyper::Result<()> {
+/// The places of connections that are served at once.
+struct Seats {
+    free: Arc<Semaphore>,
+    /// Those that had sent no request when they were looked at last, the oldest first.
+    silent: VecDeque<Silent>,
+}
+
+/// A connection that may not have sent a request.
+struct Silent {
+    has_asked: Arc<AtomicBool>,
+    close: oneshot::Sender<()>,
+}
+
+/// One of the places; free again when it is dropped.
+struct Seat {
+    has_asked: Arc<AtomicBool>,
+    wanted: oneshot::Receiver<()>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Seats {
+    /// Takes a place: a free one, or that of the connection that has been silent for longest.
+    async fn take(&mut self) -> Option<Seat> {
+        self.silent.retain(|one| !one.close.is_closed() && !one.has_asked.load(Relaxed));
+        if self.free.available_permits() == 0
+            && let Some(oldest) = self.silent.pop_front()
+        {
+            let _ = oldest.close.send(()); // It may have ended just now.
+        }
+        let permit = Arc::clone(&self.free).acquire_owned().await.ok()?; // It is never closed.
+        let (has_asked, (close, wanted)) = (Arc::new(AtomicBool::new(false)), oneshot::channel());
+        self.silent.push_back(Silent { has_asked: Arc::clone(&has_asked), close });
+        Some(Seat { has_asked, wanted, _permit: permit })
+    }
+}
+
+impl Seat {
+    /// Waits until somebody else needs the place of this connection, which is silent.
+    async fn is_wanted(self) {
+        if self.wanted.await.is_err() || self.has_asked.load(Relaxed) {
+            std::future::pending().await
+        }
+    }
+}
+
+async fn serve_one(
+    stream: TcpStream,
+    measured: Arc<Measured>,
+    has_asked: Arc<AtomicBool>,
+) -> hyper::Result<()> {
     let answer = service_fn(move |request| {
+        has_asked.store(true, Relaxed);
         let measured = Arc::clone(&measured);
         async move { Ok::<_, Infallible>(respond(&request, measured).await) }
     });

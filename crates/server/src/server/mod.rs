@@ -8,6 +8,7 @@ mod command;
 mod commands;
 mod connection;
 mod executor;
+mod families;
 mod item_command;
 mod listen;
 mod memory;
@@ -121,7 +122,6 @@ pub fn run<E>(
         (name.unwrap_or_else(|_| served.name.escape_ascii().to_string()), served.guard.clone())
     };
     let guards = served.guards.iter().map(named).collect();
-    let measured = metrics::Measured { guards, filters: filters.clone() };
     let (catalog, writing) =
         Catalog::start(served.guards, filters.clone()).map_err(system("start a thread"))?;
     let runtime = runtime(settings.threads).map_err(system("start threads"))?;
@@ -133,11 +133,12 @@ pub fn run<E>(
     let listeners = listen::Listeners::start(endpoints).map_err(system("listen"))?;
     let address = listeners.address().map_err(system("listen"))?;
     let server = Arc::new(Server::new(catalog, settings, address.map_or(0, |address| address.port())));
+    if let Some(listener) = for_metrics {
+        let measured = metrics::Measured { guards, filters: filters.clone(), server: Arc::clone(&server) };
+        tokio::task::spawn(metrics::serve(listener, measured));
+    }
     if let Some(filters) = filters {
         tokio::task::spawn(delete_expired(Arc::clone(&server), filters));
-    }
-    if let Some(listener) = for_metrics {
-        tokio::task::spawn(metrics::serve(listener, measured));
     }
     drop(entered);
     announce(address).map_err(ServeError::Dependency)?;
