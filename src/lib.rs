@@ -1,9 +1,10 @@
 //! An embedded key-value store whose lookups for missing keys cost a cache line instead of a disk read.
 //!
 //! Choose it if many lookups are for keys that do not exist: deduplication, "seen before?", a cache in front
-//! of a slow database. [`guard`] is for such a database alone: it stores keys, not rows. Keys are ordered, and
-//! values are byte strings. Other stores are better where nearly all lookups find their key on a cold disk
-//! (LMDB, libmdbx) or nothing needs an order (a hash table); `docs/measured.md` in the repository has figures.
+//! of a slow database. [`guard`] is for such a database alone: it stores keys, not rows. Keys are ordered,
+//! and values are byte strings. Other stores are better where nearly all lookups find their key on a cold
+//! disk (LMDB, libmdbx) or nothing needs an order (a hash table); `docs/measured.md` in the repository has
+//! figures.
 //!
 //! ```
 //! use sidebloom::{Batch, Db, Durability, Options};
@@ -38,7 +39,7 @@
 //! # let dir = tempfile::tempdir().unwrap();
 //! # let db = sidebloom::Db::open(dir.path().join("db"))?;
 //! assert!(db.insert_new("https://example.org/", "")?); // of any number of callers, one gets true
-//! let are_new = db.insert_new_many(&[("a", ""), ("b", "")])?; // one batch; filters are asked for many at once
+//! let are_new = db.insert_new_many(&[("a", ""), ("b", "")])?; // one batch
 //! assert_eq!(are_new, [true, true]);
 //! assert!(db.compare_and_set("lease", None, Some(b"ann"))?.is_set());
 //! db.update("visits", |count| Some([count.unwrap_or_default(), b"|"].concat()))?;
@@ -81,9 +82,9 @@
 //!
 //! # Rows that expire
 //! Each row at its own moment, or all of a keyspace after the same time. Compactions remove what has expired,
-//! and segments in which everything has expired are removed unread. [`KeyspaceOptions::window`] keeps segments
-//! apart by time: rows of different twelfths of the window are not merged as long as all live equally long,
-//! and forgetting means removing files.
+//! and segments in which everything has expired are removed unread. [`KeyspaceOptions::window`] keeps
+//! segments apart by time: rows of different twelfths of the window are not merged as long as all live
+//! equally long, and forgetting means removing files.
 //! ```
 //! use sidebloom::{Expiry, KeyspaceOptions};
 //! use std::time::Duration;
@@ -174,8 +175,8 @@
 //! an `.await` that may take long: they keep replaced files on the disk.
 //!
 //! The times of single calls are means in a store of 10 million keys (`cargo run --release -p versus`, in
-//! `docs/measured.md`), those of fsyncs come from `examples/lookup_service`, a service with axum that does all
-//! this, and its load test.
+//! `docs/measured.md`), those of fsyncs come from `examples/lookup_service`, a service with axum that does
+//! all this, and its load test.
 //!
 //! # Limits
 //! Keys have 0 to [`MAX_KEY_BYTES`] bytes and are ordered bytewise; the empty key is valid. Values have up to

@@ -1,6 +1,5 @@
-//! `versus pages`: writes measured figures into the documentation, between markers. The results of `versus run`
-//! become the tables of docs/measured.md and of README.md, those of `versus writes` a section of this package's
-//! README.
+//! `versus pages`: writes measured figures into the documentation, between markers. Those of `versus run` go
+//! into docs/measured.md and README.md, those of `versus writes` into this package's README.
 
 use crate::engine::EngineKind;
 use crate::error::Result;
@@ -24,7 +23,8 @@ const WRITTEN: &str = "written-count";
 /// Write measured figures into the documentation
 ///
 /// The results of `versus run` become the table and the two charts of docs/measured.md, and the short table
-/// of README.md. Those of `versus writes` become a section of benches/versus/README.md. One of them is enough.
+/// of README.md. Those of `versus writes` become a section of benches/versus/README.md. One of them is
+/// enough.
 #[derive(clap::Args)]
 pub struct Args {
     /// Output directory of `versus run` or `versus writes`
@@ -141,8 +141,8 @@ pub fn section(run: &BenchRecord) -> String {
     text + "\n"
 }
 
-/// The text between the markers of the README: the measures that decide, for each engine in one configuration,
-/// and where sidebloom loses.
+/// The text between the markers of the README: the measures that decide, for each engine in one
+/// configuration, and where sidebloom loses.
 pub fn summary(run: &BenchRecord) -> String {
     let settings = &run.settings;
     let is_shown = |kind: &EngineKind| *kind == EngineKind::Sidebloom || !kind.is_sidebloom();

@@ -1,7 +1,7 @@
 //! Guards a column of a PostgreSQL table with [`sidebloom::guard`], and follows other writers of the table.
 //!
-//! Choose it if most lookups in the table are for keys that it does not have, and a query takes longer than you like.
-//! A guard answers those from memory, at about one byte a key, and never denies a key that exists.
+//! Choose it if most lookups in the table are for keys that it does not have, and a query takes longer than
+//! you like. A guard answers those from memory, at about one byte a key, and never denies a key that exists.
 //! Writers that know the guard use [`commit`]. For all others, it follows the table by triggers.
 //!
 //! ```no_run

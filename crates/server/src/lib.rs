@@ -4,7 +4,8 @@
 //! Choose it if programs in other languages ask the filters, over the protocol of RedisBloom. The command
 //! `sidebloom serve` (package `sidebloom-cli`) is this server, ready to run. In a Rust program, a
 //! [keyspace](https://docs.rs/sidebloom/latest/sidebloom/struct.Keyspace.html) of the store answers the same
-//! questions without a server; [`filters`] adds what clients of RedisBloom expect: names, capacities, refusals.
+//! questions without a server; [`filters`] adds what clients of RedisBloom expect: names, capacities,
+//! refusals.
 //!
 //! ```
 //! use sidebloom_server::filters::{Bloom, Filters, FiltersOptions, Parameters};

@@ -4,8 +4,8 @@
 //!   Reads and writes stay SlateDB's.
 //! - [`export`] and [`import`]: **copies of a store to a SlateDB, and back.**
 //!
-//! Choose the filters if you use SlateDB and lookups of missing keys cost you requests: of the false positives
-//! of a Bloom filter with 10 bits per key, they leave a third. Files written before stay readable.
+//! Choose the filters if you use SlateDB and lookups of missing keys cost you requests: of the false
+//! positives of a Bloom filter with 10 bits per key, they leave a third. Files written before stay readable.
 //!
 //! ```
 //! use sidebloom_slatedb::{BloomReader, ParityFilterPolicy};

@@ -1,7 +1,7 @@
 //! Guards a column of a SQLite table with [`sidebloom::guard`].
 //!
-//! Choose it if most lookups in the table are for keys that it does not have, and all writers can tell the guard.
-//! A guard answers those from memory, at about one byte a key, and never denies a key that exists.
+//! Choose it if most lookups in the table are for keys that it does not have, and all writers can tell the
+//! guard. A guard answers those from memory, at about one byte a key, and never denies a key that exists.
 //! [Writers](#writers) has an example.
 //!
 //! # Keys

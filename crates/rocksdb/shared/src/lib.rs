@@ -1,7 +1,7 @@
 //! Parity filters for programs that link RocksDB dynamically. Exports: `include/sidebloom_rocksdb.h`.
 //!
-//! Choose it for programs that you cannot or need not build again: preload the library, and name the policy in
-//! RocksDB's options, `filter_policy=sidebloom.parity:8`. Rust programs with the crate `rocksdb` use
+//! Choose it for programs that you cannot or need not build again: preload the library, and name the policy
+//! in RocksDB's options, `filter_policy=sidebloom.parity:8`. Rust programs with the crate `rocksdb` use
 //! `sidebloom-rocksdb`.
 //!
 //! ```sh
