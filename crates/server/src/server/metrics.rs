@@ -90,7 +90,7 @@ pub async fn serve(listener: TcpListener, measured: Measured) {
                 served = served => if let Ok(Err(error)) = served {
                     tracing::debug!(%error, "a connection for metrics broke");
                 },
-                () = seat.is_wanted() => {}
+                () = seat.wait_until_wanted() => {}
             }
         });
     }
@@ -134,7 +134,7 @@ impl Seats {
 
 impl Seat {
     /// Waits until somebody else needs the place of this connection, which is silent.
-    async fn is_wanted(self) {
+    async fn wait_until_wanted(self) {
         if self.wanted.await.is_err() || self.has_asked.load(Relaxed) {
             std::future::pending().await
         }
