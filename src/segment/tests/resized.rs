@@ -83,7 +83,7 @@ fn a_cache_that_is_turned_off_keeps_nothing_even_from_readers_at_work() {
 }
 
 #[test]
-fn i12_indexes_and_range_tombstones_give_back_what_a_smaller_cache_has_not() {
+fn i12_indexes_and_range_tombstones_shrink_with_the_cache() {
     let dir = tempfile::tempdir().unwrap();
     let options = WriterOptions { block_bytes: 128, compression: Compression::Lz4 };
     let tombstones = || {
