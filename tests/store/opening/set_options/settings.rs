@@ -81,7 +81,7 @@ fn i4_durability_changes_for_the_commits_that_begin_afterwards() {
         ("in a keyspace", &|| other.put("a", "1").unwrap()),
         ("insert_new", &|| assert!(db.insert_new(format!("b{}", fs.writes()), "1").unwrap())),
         ("a transaction", &|| {
-            let mut transaction = db.transaction();
+            let transaction = db.transaction();
             transaction.put("c", "1").unwrap();
             transaction.commit().unwrap();
         }),
