@@ -87,11 +87,11 @@ mod tests {
             let mut bucket = RateBucket::new(rate, start);
             for step in steps {
                 match step {
-                    Step::Pass(nanos) => now = now + Duration::from_nanos(nanos),
+                    Step::Pass(nanos) => now += Duration::from_nanos(nanos),
                     Step::Take(bytes) => {
                         bucket.take(bytes, now);
                         let wait = bucket.until_paid(now);
-                        now = now + wait;
+                        now += wait;
                         prop_assert_eq!(bucket.until_paid(now), Duration::ZERO);
                         taken += u128::from(bytes);
                         let nanos = now.saturating_duration_since(start).as_nanos();
