@@ -243,7 +243,7 @@ pub use error::{Error, IoOp, Result};
 pub use event::{Event, WriteStall};
 pub use key::{Expiry, MAX_KEY_BYTES, MAX_VALUE_BYTES, Value, prefix_end};
 pub use merge::{Skipped, SkippedKeys};
-pub use options::{Durability, FilterPolicy, Isolation, KeyspaceOptions, Options};
+pub use options::{Durability, FilterPolicy, Isolation, KeyspaceOptions, OptionChanges, Options};
 pub use progress::Progress;
 pub use segment::Compression;
 pub use sidebloom_filter as filter;

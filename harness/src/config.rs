@@ -2,7 +2,9 @@
 
 use crate::support::Rng;
 use sidebloom::fs::{Fs, RealFs};
-use sidebloom::{Compression, Durability, FilterPolicy, KeyHash, Options, PrefixExtractor, Residency};
+use sidebloom::{
+    Compression, Durability, FilterPolicy, KeyHash, OptionChanges, Options, PrefixExtractor, Residency,
+};
 use std::sync::Arc;
 
 /// Options for stores of a few hundred keys: small enough for constant flushes and compactions, and rarely so
@@ -24,7 +26,31 @@ pub fn random(rng: &mut Rng, fs: Arc<dyn Fs>) -> Options {
         .max_open_files(*rng.pick(&[8, 8, 512]))
         .max_mapped_filters(*rng.pick(&[8, 1000]))
         .background_threads(*rng.pick(&[2, 3, 4, 5, 8]))
+        .compaction_bytes_per_second(rate(rng))
         .filesystem(fs)
+}
+
+/// What compactions may read and write per second: seldom so little that they wait.
+fn rate(rng: &mut Rng) -> u64 {
+    *rng.pick(&[0, 0, 0, 8 << 20, 1 << 40])
+}
+
+/// Changes of options of an open store, without its filters.
+pub fn changes(rng: &mut Rng) -> OptionChanges {
+    let mut changes = OptionChanges::new();
+    if rng.percent(50) {
+        changes = changes.block_cache_bytes(*rng.pick(&[0, 4096, 1 << 20]));
+    }
+    if rng.percent(50) {
+        changes = changes.background_threads(*rng.pick(&[2, 3, 4, 5, 8]));
+    }
+    if rng.percent(50) {
+        changes = changes.compaction_bytes_per_second(rate(rng));
+    }
+    if rng.percent(30) {
+        changes = changes.durability(*rng.pick(&[Durability::Os, Durability::Os, Durability::Sync]));
+    }
+    changes
 }
 
 /// Up to four different kinds of prefixes: with delimiters that keys have, or that no key has.

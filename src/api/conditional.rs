@@ -332,6 +332,6 @@ impl Keyspace {
     #[inline(always)]
     fn encoded(&self, batch: Batch) -> Result<EncodedBatch> {
         let storage = &self.engine().shared.storage;
-        EncodedBatch::new(batch, storage.options.durability, &storage.clock)
+        EncodedBatch::new(batch, storage.in_force.durability(), &storage.clock)
     }
 }

@@ -4,7 +4,7 @@ use super::keyspace::Keyspace;
 use super::stats::Stats;
 use crate::engine::open::close::OpenStore;
 use crate::error::Result;
-use crate::options::KeyspaceOptions;
+use crate::options::{KeyspaceOptions, OptionChanges};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -94,6 +94,34 @@ impl Db {
     /// [`sync`](Keyspace::sync).
     pub fn drop_keyspace(&self, name: &str) -> Result<()> {
         self.own()?.drop_keyspace(name)
+    }
+
+    /// Changes options of the open store: all of them, or none if one is refused. They are not stored, so the
+    /// next open uses its own options. [`OptionChanges`] says when each takes effect, and
+    /// [`stats`](Self::stats) shows what is in force. Calls from several threads take effect one after the
+    /// other. Waits for no reader, writer, flush or compaction; a cache that shrinks by gigabytes takes some
+    /// seconds. Keyspaces keep [options of their own](Keyspace::set_options), and follow the store in others.
+    ///
+    /// ```
+    /// # let dir = tempfile::tempdir()
+    /// #     .map_err(|e| sidebloom::Error::io(sidebloom::IoOp::Create, "a temporary directory", e))?;
+    /// use sidebloom::{Db, OptionChanges};
+    ///
+    /// let db = Db::open(dir.path())?;
+    /// // During a load: leave the disk to the service.
+    /// db.set_options(OptionChanges::new().compaction_bytes_per_second(20 << 20))?;
+    /// assert_eq!(db.stats().compaction_bytes_per_second, 20 << 20);
+    /// # Ok::<(), sidebloom::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::InvalidArgument`](crate::Error::InvalidArgument) for a value that opening would refuse, and
+    /// for a policy that turns filters on or off. [`Error::ReadOnly`](crate::Error::ReadOnly) in a store that
+    /// is open read-only or follows another process, where only the cache can be changed;
+    /// [`Error::Poisoned`](crate::Error::Poisoned) likewise. [`Error::Io`](crate::Error::Io) if a thread
+    /// cannot be started. [`Error::Forked`](crate::Error::Forked) in a forked process.
+    pub fn set_options(&self, changes: OptionChanges) -> Result<()> {
+        self.default.store.set_options(&changes)
     }
 
     /// Counters since the store was opened, and the current state of its levels.

@@ -90,7 +90,7 @@ impl Keyspace {
         match &self.id {
             Some(id) => self.own()?.set_keyspace_options(id, options),
             None => {
-                let what = "the default keyspace has the options that the store is opened with";
+                let what = "the default keyspace has the options of the store: see Db::set_options";
                 Err(Error::InvalidArgument(what.into()))
             }
         }
@@ -222,7 +222,7 @@ impl Keyspace {
     /// [`Error::Contradiction`](crate::Error::Contradiction) if none could satisfy it. On error, no part of
     /// the batch is applied.
     pub fn write(&self, batch: Batch) -> Result<()> {
-        self.write_with(batch, self.engine().shared.storage.options.durability)
+        self.write_with(batch, self.engine().shared.storage.in_force.durability())
     }
 
     /// Like [`write`](Self::write), but with this durability instead of the one in the options.

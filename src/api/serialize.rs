@@ -3,6 +3,7 @@
 use crate::engine::latency::{Latencies, LatencyHistogram};
 use crate::event::WriteStall;
 use crate::hash::KeyHash;
+use crate::options::Durability;
 
 use serde::ser::{Serialize, SerializeMap, SerializeStruct, Serializer};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -20,6 +21,14 @@ pub(super) fn unix_seconds<S: Serializer>(time: &Option<SystemTime>, to: S) -> R
 /// The name of what writers wait for.
 pub(super) fn write_stall<S: Serializer>(stall: &Option<WriteStall>, to: S) -> Result<S::Ok, S::Error> {
     stall.map(WriteStall::name).serialize(to)
+}
+
+/// The name of a durability, as in the command line and in Python.
+pub(super) fn durability<S: Serializer>(durability: &Durability, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(match durability {
+        Durability::Os => "os",
+        Durability::Sync => "sync",
+    })
 }
 
 /// The name of a hash function.

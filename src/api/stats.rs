@@ -6,6 +6,7 @@ use crate::engine::read::counts::FilterAnswers;
 use crate::event::WriteStall;
 use crate::hash::KeyHash;
 use crate::live::{LiveSegment, Segments};
+use crate::options::Durability;
 use crate::sidecar::{Facts, Residency};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, SystemTime};
@@ -48,6 +49,9 @@ pub struct Stats {
     /// Memory of the block cache in use, in bytes, without the indexes and range tombstones that share its
     /// budget. 0 in a forked process.
     pub block_cache_bytes: u64,
+    /// The size of the block cache now, in bytes: [`block_cache_bytes`](crate::Options::block_cache_bytes) as
+    /// opened or as [changed](crate::Db::set_options).
+    pub block_cache_capacity: u64,
     /// Memory of the filters with [`Residency::Pinned`](crate::Residency), in bytes. Otherwise 0: filters are
     /// mapped, and in the system's page cache as far as they are in memory.
     pub filter_bytes_pinned: u64,
@@ -76,6 +80,15 @@ pub struct Stats {
     pub compactions: u64,
     /// Compactions that run now, manual ones too.
     pub compactions_running: u64,
+    /// Threads for flushing and compaction that there shall be now. While compactions run, there may be more.
+    pub background_threads: u64,
+    /// The most bytes that compactions read and write per second now; 0 if unlimited.
+    pub compaction_bytes_per_second: u64,
+    /// Time that compactions have waited for this limit, in microseconds, each counted by itself.
+    pub compaction_throttled_micros: u64,
+    /// When a write is acknowledged now that does not say so itself.
+    #[cfg_attr(feature = "serde", serde(serialize_with = "super::serialize::durability"))]
+    pub durability: Durability,
     /// Bytes of segments read by compactions.
     pub compaction_read_bytes: u64,
     /// Bytes of sidecars written.
@@ -137,7 +150,7 @@ impl Stats {
         let counters = by_name! {
             filter_probes filter_negatives filter_false_positives prefix_probes prefix_negatives filters_unavailable
             segment_opens block_reads block_cache_hits bytes_read user_bytes log_bytes flush_bytes compaction_bytes
-            compaction_read_bytes filter_bytes_written descriptor_waits stall_micros shortages
+            compaction_read_bytes compaction_throttled_micros filter_bytes_written descriptor_waits stall_micros shortages
             flushes compactions filters_rebuilt background_failures stalls events_dropped
         };
         counters.into_iter()
@@ -288,6 +301,7 @@ impl Stats {
             segment_bytes_mapped: storage.files.mapped_bytes(),
             index_bytes: storage.files.index_bytes(),
             block_cache_bytes: storage.files.cached_bytes(),
+            block_cache_capacity: storage.files.cache_capacity(),
             filter_bytes_pinned: match storage.options.residency {
                 Residency::Pinned => levels.iter().map(|level| level.filter_bytes).sum(),
                 Residency::Mapped => 0,
@@ -304,6 +318,10 @@ impl Stats {
             flushes: get(&metrics.flushes),
             compactions: get(&metrics.compactions),
             compactions_running: get(&metrics.compactions_running),
+            background_threads: storage.in_force.background_threads() as u64,
+            compaction_bytes_per_second: storage.in_force.compaction_rate(),
+            compaction_throttled_micros: get(&metrics.compaction_throttled_micros),
+            durability: storage.in_force.durability(),
             compaction_read_bytes: get(&metrics.compaction_read_bytes),
             filter_bytes_written: get(&metrics.filter_bytes),
             filters_rebuilt: get(&metrics.filters_rebuilt),

@@ -247,7 +247,7 @@ impl Transaction {
     /// store was closed; the errors of [`Keyspace::write`] and of [`Keyspace::get`]. On error, nothing of it
     /// is visible. As for every write, it may appear when the store is reopened after a failed sync.
     pub fn commit(self) -> Result<()> {
-        let durability = self.core.reader.storage().options.durability;
+        let durability = self.core.reader.storage().in_force.durability();
         self.commit_with(durability)
     }
 

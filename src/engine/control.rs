@@ -1,6 +1,7 @@
 //! The state shared by background threads, writers and waiters, under one short lock.
 
 use super::backoff::{Backoff, Retries, TaskKind};
+use super::compact::rate_bucket::RateBucket;
 use super::compact::reservation::Reservation;
 use super::filters::sidecar_queue::SidecarQueue;
 use super::tasks::queue::Queue;
@@ -29,6 +30,7 @@ pub(crate) struct Control {
     pub compactions: Compactions,
     pub sidecars: SidecarWork,
     pub suspects: Suspects,
+    pub workers: Workers,
     pub idleness: Idleness,
     /// Tasks that have ended, in background threads and elsewhere.
     pub finished: u64,
@@ -71,12 +73,21 @@ pub(crate) struct Logs {
 }
 
 /// What the running compactions own.
-#[derive(Default)]
 pub(crate) struct Compactions {
     pub running: Vec<Reservation>,
     /// How many of them use no background thread: steps of manual compactions, and ingests.
     pub manual: usize,
     pub retries: Retries,
+    /// What they may read and write now.
+    pub rate: RateBucket,
+}
+
+/// The background threads, by number.
+#[derive(Default)]
+pub(crate) struct Workers {
+    pub running: Vec<usize>,
+    /// Those that have ended because there were too many, and are not joined yet.
+    pub ended: Vec<usize>,
 }
 
 /// Sidecars to verify, rebuild and unmap, and indexes to read.
@@ -114,12 +125,18 @@ pub(crate) struct Idleness {
 }
 
 impl Control {
-    /// Nothing to do. `floor` is the number before this open's first log.
-    pub fn new(floor: FileId) -> Self {
+    /// Nothing to do. `floor` is the number before this open's first log; `compaction_rate` is in bytes per
+    /// second, 0 if unlimited.
+    pub fn new(floor: FileId, compaction_rate: u64) -> Self {
         Control {
             flushes: Flushes::default(),
             logs: Logs { floor, synced: None },
-            compactions: Compactions::default(),
+            compactions: Compactions {
+                running: Vec::new(),
+                manual: 0,
+                retries: Retries::default(),
+                rate: RateBucket::new(compaction_rate, Instant::now()),
+            },
             sidecars: SidecarWork {
                 to_check: SidecarQueue::default(),
                 indexes_to_warm: Queue::default(),
@@ -130,6 +147,7 @@ impl Control {
                 retries: Retries::default(),
             },
             suspects: Suspects { to_try: Queue::default(), next: SUSPECTS },
+            workers: Workers::default(),
             idleness: Idleness::default(),
             finished: 0,
             doubtful: Vec::new(),
@@ -166,12 +184,44 @@ impl Flushes {
     }
 }
 
+impl Workers {
+    /// Whether one of them shall end, so that only `wanted` are left. As long as others run `compactions`,
+    /// one stays free for flushing.
+    pub fn may_end(&self, wanted: usize, compactions: usize) -> bool {
+        self.running.len() > wanted && compactions + 1 < self.running.len()
+    }
+
+    /// The number of a new one.
+    pub fn begin(&mut self) -> usize {
+        let is_free = |number: &usize| !self.running.contains(number);
+        let number = (0..).find(is_free).unwrap_or(self.running.len());
+        self.running.push(number);
+        number
+    }
+
+    /// It never started.
+    pub fn forget(&mut self, number: usize) {
+        self.running.retain(|running| *running != number);
+    }
+
+    /// It does no more work.
+    pub fn end(&mut self, number: usize) {
+        self.forget(number);
+        self.ended.push(number);
+    }
+}
+
 impl Compactions {
     /// Reserves what a compaction needs, unless a running one is in the way.
     pub fn reserve(&mut self, wanted: &Reservation) -> bool {
         let is_free = wanted.is_free(&self.running);
         self.running.extend(is_free.then(|| wanted.clone()));
         is_free
+    }
+
+    /// How many of the running ones use a background thread.
+    pub fn in_background(&self) -> usize {
+        self.running.len().saturating_sub(self.manual)
     }
 
     /// Whether a segment comes back from quarantine.

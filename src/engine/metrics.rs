@@ -46,6 +46,8 @@ pub(crate) struct Metrics {
     pub flushes: AtomicU64,
     pub compactions: AtomicU64,
     pub compactions_running: AtomicU64,
+    /// Time that compactions waited for their rate.
+    pub compaction_throttled_micros: AtomicU64,
     pub filters_rebuilt: AtomicU64,
     /// Failed attempts at background work that is tried again.
     pub background_failures: AtomicU64,

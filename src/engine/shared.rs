@@ -71,7 +71,7 @@ impl Shared {
             current: CurrentView { store: storage.keyspaces.store, number: AtomicU64::new(0) },
             visible: AtomicU64::new(visible),
             epoch: AtomicU64::new(0),
-            control: ShortLock::new(Control::new(before_own_logs)),
+            control: ShortLock::new(Control::new(before_own_logs, storage.in_force.compaction_rate())),
             work,
             progress: Condvar::new(),
             failure: OnceLock::new(),
@@ -206,6 +206,13 @@ impl Shared {
 
     /// Wakes the background threads: there may be work.
     pub fn wake_workers(&self) {
+        self.work.notify_all();
+    }
+
+    /// Wakes the background threads for what was just done without the lock: one that has found it undone
+    /// must not miss the signal.
+    pub fn wake_workers_surely(&self) {
+        drop(self.control.lock());
         self.work.notify_all();
     }
 

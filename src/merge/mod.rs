@@ -20,6 +20,7 @@ mod order;
 mod pass;
 mod pass_rows;
 mod range_mask;
+mod read_bytes;
 mod run_cursor;
 mod run_walk;
 mod skipped;

@@ -27,6 +27,8 @@ pub struct RunCursor {
     defers_values: bool,
     /// Bytes of blocks in the segments already passed.
     walked: u64,
+    /// Bytes read from the files of these segments.
+    read: u64,
     /// From the walk before a seek, for its block and its buffers.
     kept: Option<SegmentCursor>,
 }
@@ -54,6 +56,7 @@ impl RunCursor {
             keys_only: access == Access::Keys,
             defers_values: false,
             walked: 0,
+            read: 0,
             kept: None,
         }
     }
@@ -125,6 +128,12 @@ impl RunCursor {
         }
     }
 
+    /// Bytes of blocks that it has read from files, in a walk without seeks.
+    pub(super) fn read_bytes(&self) -> u64 {
+        let now = if let RunPosition::Within(cursor) = &self.at { cursor.read_bytes() } else { 0 };
+        self.read + now
+    }
+
     /// Moves to the next entry or segment.
     pub(super) fn advance(&mut self) -> Result<bool> {
         if let RunPosition::Before(file) = &self.at {
@@ -144,7 +153,7 @@ impl RunCursor {
             if cursor.advance()? {
                 return Ok(true);
             }
-            self.walked = cursor.walked();
+            (self.walked, self.read) = (cursor.walked(), self.read + cursor.read_bytes());
         }
         let Some((file, edge)) = self.segments.next() else {
             self.at = RunPosition::Outside;

@@ -73,6 +73,14 @@ impl MergeSource {
         }
     }
 
+    /// Bytes of blocks that it has read from files.
+    pub(super) fn read_bytes(&self) -> u64 {
+        match self {
+            MergeSource::Memtable(_) => 0,
+            MergeSource::Run(cursor) => cursor.read_bytes(),
+        }
+    }
+
     pub(super) fn is_open(&self) -> bool {
         !matches!(self, MergeSource::Run(RunCursor { at: RunPosition::Before(_), .. }))
     }

@@ -3,6 +3,7 @@
 mod event_callback;
 mod filter_policy;
 mod keyspace_options;
+mod option_changes;
 mod stored_keyspace_options;
 mod watching;
 
@@ -10,6 +11,7 @@ pub(crate) use event_callback::EventCallback;
 pub use filter_policy::FilterPolicy;
 pub(crate) use filter_policy::Objective;
 pub use keyspace_options::KeyspaceOptions;
+pub use option_changes::OptionChanges;
 pub(crate) use stored_keyspace_options::{
     Unreadable, decode as decode_keyspace_options, encode as encode_keyspace_options,
 };
@@ -25,6 +27,9 @@ use std::sync::Arc;
 
 /// The number of segments in level 0 that starts a compaction.
 const LEVEL0_TRIGGER: usize = 4;
+
+/// The lowest limit of what compactions read and write, in bytes per second.
+const COMPACTION_RATE_MIN: u64 = 64 << 10;
 
 /// When a write is acknowledged.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -71,6 +76,7 @@ pub struct Options {
     pub(crate) max_open_files: usize,
     pub(crate) max_mapped_filters: usize,
     pub(crate) background_threads: usize,
+    pub(crate) compaction_bytes_per_second: u64,
     pub(crate) level0_trigger: usize,
     pub(crate) transaction_bytes: u64,
     pub(crate) create_if_missing: bool,
@@ -101,6 +107,7 @@ impl Default for Options {
             max_open_files: 512,
             max_mapped_filters: 32 << 10,
             background_threads: 2,
+            compaction_bytes_per_second: 0,
             level0_trigger: LEVEL0_TRIGGER,
             transaction_bytes: 64 << 20,
             create_if_missing: true,
@@ -231,6 +238,21 @@ impl Options {
         self
     }
 
+    /// The most bytes that compactions read and write per second, filters included, all of them together:
+    /// those of the background threads and [`compact`](crate::Db::compact). Default 0: unlimited; otherwise
+    /// at least 64 KiB. After a pause, they may take a tenth of a second's bytes at once.
+    ///
+    /// Flushes, ingests, copies, and filters that are rebuilt do not count, so writers never wait for this
+    /// limit. It does not hold while level 0 has 20 segments or more, from which on writers would be slowed
+    /// down, nor while the store closes. If compactions cannot keep up, the levels grow beyond their sizes
+    /// and reads get slower, until level 0 lifts the limit.
+    /// [`Stats::compaction_throttled_micros`](crate::Stats::compaction_throttled_micros) tells how long
+    /// compactions waited.
+    pub fn compaction_bytes_per_second(mut self, bytes: u64) -> Self {
+        self.compaction_bytes_per_second = bytes;
+        self
+    }
+
     /// Never compacts level 0, so that each flush adds a sorted run. For measuring what runs cost.
     #[cfg(feature = "bench-support")]
     #[doc(hidden)]
@@ -323,8 +345,6 @@ impl Options {
     }
 
     pub(crate) fn validate(&self) -> Result<()> {
-        let check =
-            |ok: bool, what: &str| if ok { Ok(()) } else { Err(Error::InvalidArgument(what.to_owned())) };
         // A memtable numbers its entries in 32 bits, and counts at least 128 bytes for each.
         check(
             (4096..=256 << 30).contains(&self.memtable_bytes),
@@ -339,11 +359,27 @@ impl Options {
         )?;
         check(self.max_open_files >= 8, "max_open_files must be at least 8")?;
         check(self.max_mapped_filters >= 8, "max_mapped_filters must be at least 8")?;
-        check((2..=64).contains(&self.background_threads), "background_threads must be 2 to 64")?;
+        check_background_threads(self.background_threads)?;
+        check_compaction_rate(self.compaction_bytes_per_second)?;
         check_compression(self.compression)?;
         self.prefixes.clone()?;
         self.filter_policy.validate()
     }
+}
+
+fn check(ok: bool, what: &str) -> Result<()> {
+    if ok { Ok(()) } else { Err(Error::InvalidArgument(what.to_owned())) }
+}
+
+fn check_background_threads(threads: usize) -> Result<()> {
+    check((2..=64).contains(&threads), "background_threads must be 2 to 64")
+}
+
+fn check_compaction_rate(bytes: u64) -> Result<()> {
+    check(
+        bytes == 0 || bytes >= COMPACTION_RATE_MIN,
+        "compaction_bytes_per_second must be 0 (unlimited), or at least 65536",
+    )
 }
 
 fn check_block_bytes(bytes: usize) -> Result<()> {

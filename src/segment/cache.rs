@@ -1,76 +1,16 @@
-//! The block cache of a store, shared by its segments, and the counters of reads.
+//! The block cache of a store, shared by its segments.
 
 use super::block::Block;
+use super::block_hash::BlockHash;
 use super::compress::keep_spare;
 use super::index::Index;
 use crate::fs::Process;
 use crate::id::FileId;
-use crate::shards::Shards;
 use crate::sync::{Mutex, lock};
 use quick_cache::sync::Cache;
 use quick_cache::{Lifecycle, Weighter};
-use std::hash::{BuildHasher, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-
-/// Reads of segments since the store was opened. Opening and verifying a segment do not count.
-#[derive(Default)]
-pub struct ReadCounters(Shards<ReadsOfThread>);
-
-/// Sums of [`ReadCounters`].
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub struct Reads {
-    /// Reads of data and index blocks from the file; a read-ahead of several blocks counts once.
-    pub blocks: u64,
-    /// Data and index blocks found in the cache.
-    pub cache_hits: u64,
-    /// Bytes read by `blocks`.
-    pub bytes: u64,
-}
-
-#[derive(Default)]
-#[repr(align(64))]
-struct ReadsOfThread {
-    blocks: AtomicU64,
-    cache_hits: AtomicU64,
-    bytes: AtomicU64,
-}
-
-impl ReadCounters {
-    pub(super) fn read(&self, bytes: usize) {
-        let mine = self.0.mine();
-        mine.add(&mine.shard.blocks, 1);
-        mine.add(&mine.shard.bytes, bytes as u64);
-    }
-
-    #[inline]
-    pub(super) fn hit(&self) {
-        let mine = self.0.mine();
-        mine.add(&mine.shard.cache_hits, 1);
-    }
-
-    /// What all threads have read.
-    pub fn sum(&self) -> Reads {
-        self.0.iter().map(ReadsOfThread::load).fold(Reads::default(), |sum, of| Reads {
-            blocks: sum.blocks + of.blocks,
-            cache_hits: sum.cache_hits + of.cache_hits,
-            bytes: sum.bytes + of.bytes,
-        })
-    }
-
-    /// The reads of the calling thread, and perhaps of others.
-    pub fn mine(&self) -> Reads {
-        self.0.mine().shard.load()
-    }
-}
-
-impl ReadsOfThread {
-    fn load(&self) -> Reads {
-        let [blocks, cache_hits, bytes] =
-            [&self.blocks, &self.cache_hits, &self.bytes].map(|n| n.load(Relaxed));
-        Reads { blocks, cache_hits, bytes }
-    }
-}
 
 /// Identifies a segment by its number and digest. In a published store that another writer has taken over,
 /// two segments have the same number.
@@ -80,9 +20,11 @@ pub(super) type SegmentIdentity = (FileId, u64);
 /// tombstones outside the cache. One cache serves one store, since file numbers are only unique there.
 pub struct BlockCache {
     blocks: Cache<(SegmentIdentity, u64), CachedBlock, BlockWeight, BlockHash, Recycling>,
-    capacity: u64,
+    /// 0 if the cache is turned off.
+    capacity: AtomicU64,
+    /// Held by the thread that changes the capacity.
+    resizing: Mutex<()>,
     indexes: Mutex<IndexBytes>,
-    largest_block: usize,
     /// The process whose threads may hold the cache's locks. They may stay locked for good in a forked
     /// process, which therefore does not use the cache.
     process: Process,
@@ -130,6 +72,10 @@ const RANGES_BYTES_MIN: u64 = 1 << 20;
 const OPEN_BYTES_MIN: u64 = 8 << 20;
 /// Assumed block size, to size the cache's tables: the default.
 const TYPICAL_BLOCK_BYTES: u64 = 4096;
+/// The tables of a cache that is turned off are made for this size, the default, in case it is turned on.
+const TYPICAL_CAPACITY: u64 = 256 << 20;
+/// A cache shrinks by this many bytes at a time. Lookups wait for one step at most: some 2,000 blocks.
+const SHRINK_STEP: u64 = 8 << 20;
 
 impl Weighter<(SegmentIdentity, u64), CachedBlock> for BlockWeight {
     fn weight(&self, _: &(SegmentIdentity, u64), cached: &CachedBlock) -> u64 {
@@ -170,10 +116,49 @@ impl BlockCache {
     /// A cache of `capacity` bytes. A block larger than an eighth of that is never cached, so that one huge
     /// value does not evict everything else.
     pub fn new(capacity: u64) -> Self {
-        let items = usize::try_from(capacity / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
-        let largest_block = usize::try_from(capacity / 8).unwrap_or(usize::MAX);
+        let typical = if capacity == 0 { TYPICAL_CAPACITY } else { capacity };
+        let items = usize::try_from(typical / TYPICAL_BLOCK_BYTES).unwrap_or(usize::MAX).max(1);
         let blocks = Cache::with(items, capacity, BlockWeight, BlockHash, Recycling);
-        BlockCache { blocks, capacity, indexes: Mutex::default(), largest_block, process: Process::current() }
+        BlockCache {
+            blocks,
+            capacity: AtomicU64::new(capacity),
+            resizing: Mutex::default(),
+            indexes: Mutex::default(),
+            process: Process::current(),
+        }
+    }
+
+    /// The size of the cache, in bytes; 0 if it is turned off.
+    #[inline]
+    pub fn capacity(&self) -> u64 {
+        self.capacity.load(Relaxed)
+    }
+
+    /// Changes the size of the cache. When this returns, blocks that no longer fit have been evicted; 0 turns
+    /// the cache off. Calls from several threads run one after the other. Does nothing in a forked process.
+    ///
+    /// Indexes and range tombstones stay: [`OpenFiles::set_cache_bytes`](super::OpenFiles::set_cache_bytes)
+    /// also gives back what they have too much. The number of locks and the memory for evicted blocks'
+    /// hashes are those of the first size, in proportion: a cache that began with a few KiB is slower than
+    /// one that had its size from the start.
+    pub fn set_capacity(&self, bytes: u64) {
+        if !self.is_used() {
+            return;
+        }
+        let _resizing = lock(&self.resizing);
+        loop {
+            let indexes = lock(&self.indexes);
+            let now = self.capacity();
+            let next = if bytes < now { bytes.max(now.saturating_sub(SHRINK_STEP)) } else { bytes };
+            self.capacity.store(next, Relaxed);
+            self.make_room(&indexes);
+            if next == bytes {
+                break;
+            }
+        }
+        if bytes == 0 {
+            self.blocks.clear();
+        }
     }
 
     #[cfg(test)]
@@ -217,24 +202,39 @@ impl BlockCache {
 
     /// Whether a sixteenth of the cache is free, so that it can take a block that was requested only once.
     pub(super) fn has_room(&self) -> bool {
-        self.is_used() && self.blocks.weight() < self.blocks.capacity() / 16 * 15
+        self.capacity() > 0 && self.is_used() && self.blocks.weight() < self.blocks.capacity() / 16 * 15
     }
 
     /// Bytes that a walk may take even of a full cache.
     pub(super) fn small_part(&self) -> u64 {
-        self.capacity / 64
+        self.capacity() / 64
     }
 
     /// What pinned partitions may take, and top indexes as well.
     fn index_share(&self) -> u64 {
-        self.capacity / INDEX_SHARE
+        self.capacity() / INDEX_SHARE
     }
 
-    /// Leaves room in the cache for the indexes.
+    /// The most bytes of pinned partitions.
+    fn pinned_max(&self) -> u64 {
+        if self.capacity() == 0 { PINNED_BYTES_WITHOUT_CACHE } else { self.index_share() }
+    }
+
+    /// A larger block is not cached.
+    fn largest_block(&self) -> usize {
+        usize::try_from(self.capacity() / 8).unwrap_or(usize::MAX)
+    }
+
+    /// Leaves room in the cache for the indexes. A cache that is turned off keeps no block anyway; its tables
+    /// keep their size for the case that it is turned on again.
     fn make_room(&self, indexes: &IndexBytes) {
+        let capacity = self.capacity();
+        if capacity == 0 {
+            return;
+        }
         let shares = [indexes.open, indexes.ranges].map(|bytes| bytes.min(self.index_share()));
         let taken = shares.iter().fold(indexes.pinned, |sum, bytes| sum.saturating_add(*bytes));
-        self.blocks.set_capacity(self.capacity.saturating_sub(taken));
+        self.blocks.set_capacity(capacity.saturating_sub(taken));
     }
 
     /// Sets how many bytes range tombstones take now.
@@ -255,8 +255,7 @@ impl BlockCache {
             return false;
         }
         let mut indexes = lock(&self.indexes);
-        let most = if self.capacity == 0 { PINNED_BYTES_WITHOUT_CACHE } else { self.index_share() };
-        let fits = indexes.pinned.saturating_add(bytes as u64) <= most;
+        let fits = indexes.pinned.saturating_add(bytes as u64) <= self.pinned_max();
         if fits {
             indexes.pinned += bytes as u64;
             self.make_room(&indexes);
@@ -299,6 +298,11 @@ impl BlockCache {
         self.is_used() && lock(&self.indexes).open > self.index_share().max(OPEN_BYTES_MIN)
     }
 
+    /// Whether pinned partitions exceed their share, as they may after the cache has shrunk.
+    pub(super) fn pins_too_much(&self) -> bool {
+        self.is_used() && lock(&self.indexes).pinned > self.pinned_max()
+    }
+
     /// A data block. `used` makes its use count for eviction.
     #[inline]
     pub(super) fn data(&self, of: SegmentIdentity, offset: u64, used: bool) -> Option<Block> {
@@ -332,66 +336,12 @@ impl BlockCache {
     }
 
     fn keep(&self, of: SegmentIdentity, offset: u64, cached: CachedBlock) {
-        if cached.bytes() <= self.largest_block && self.is_used() {
-            self.blocks.insert((of, offset), cached);
+        let (key, bytes) = ((of, offset), cached.bytes());
+        if bytes <= self.largest_block() && self.is_used() {
+            self.blocks.insert(key, cached);
+            if bytes > self.largest_block() {
+                self.blocks.remove(&key); // The cache was turned off, or has shrunk, just before.
+            }
         }
     }
-}
-
-/// log2 of the part of a file whose blocks share a neighbourhood.
-pub const UNIT_BITS: u32 = 16;
-/// log2 of the part of a file that shares a slot: about a compressed block of the default size.
-pub const SLOT_BITS: u32 = 11;
-/// The table compares this many high bits of the hash before the keys. Neighbours must differ there.
-const TAG_BITS: u32 = 7;
-
-/// The cache's hash of a block's location, the digest of a segment and an offset in it: blocks close to each
-/// other in a file get neighbouring slots of the hash table.
-///
-/// A walk looks up consecutive blocks. With unrelated hashes, each lookup misses the CPU's caches in the
-/// table, which took a third of its time. This hash only decides speed (I11).
-#[derive(Clone, Default)]
-pub struct BlockHash;
-
-/// The hasher of [`BlockHash`]: the last two words written.
-#[derive(Default)]
-pub struct BlockHasher {
-    segment: u64,
-    offset: u64,
-}
-
-impl BuildHasher for BlockHash {
-    type Hasher = BlockHasher;
-
-    #[inline]
-    fn build_hasher(&self) -> BlockHasher {
-        BlockHasher::default()
-    }
-}
-
-impl Hasher for BlockHasher {
-    fn write(&mut self, bytes: &[u8]) {
-        bytes.iter().for_each(|&byte| self.write_u64(u64::from(byte)));
-    }
-
-    #[inline]
-    fn write_u64(&mut self, word: u64) {
-        (self.segment, self.offset) = (self.offset, word);
-    }
-
-    #[inline]
-    fn finish(&self) -> u64 {
-        let unit = mix(mix(self.segment) ^ self.offset >> UNIT_BITS);
-        let slot = (self.offset & ((1 << UNIT_BITS) - 1)) >> SLOT_BITS;
-        let tag = mix(self.offset) & !(u64::MAX >> TAG_BITS);
-        tag | unit.wrapping_add(slot) & u64::MAX >> TAG_BITS
-    }
-}
-
-/// Spreads `x` over all bits (the finalizer of SplitMix64).
-#[inline]
-fn mix(x: u64) -> u64 {
-    let x = (x ^ x >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let x = (x ^ x >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    x ^ x >> 31
 }

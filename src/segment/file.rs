@@ -9,10 +9,12 @@
 //!    open is retried.
 
 use super::access::Access;
-use super::cache::{BlockCache, ReadCounters};
+use super::cache::BlockCache;
 use super::cursor::SegmentCursor;
 use super::kept_ranges::{KeptRanges, RangesSlot};
 use super::leftovers::Leftovers;
+use super::open_clock::{Clock, OpenSlot};
+use super::read_counters::ReadCounters;
 use super::reader::Segment;
 use crate::direction::Direction;
 use crate::error::{Error, Result};
@@ -21,11 +23,10 @@ use crate::id::{FileId, FileKind};
 use crate::key::Entry;
 use crate::ranges::RangeTombstones;
 use crate::sync::atomic::{
-    AtomicBool, AtomicU64,
+    AtomicU64,
     Ordering::{Acquire, Relaxed, Release},
 };
 use crate::sync::{Mutex, MutexGuard, lock, try_lock};
-use arc_swap::ArcSwapOption;
 use std::any::Any;
 use std::fmt;
 use std::ops::Bound;
@@ -45,21 +46,6 @@ pub struct OpenFiles {
     openings: AtomicU64,
     leftovers: Leftovers,
     ranges: KeptRanges,
-}
-
-/// The open segments, in a ring. The entry of a dropped segment is reused.
-#[derive(Default)]
-struct Clock {
-    open: Vec<Weak<OpenSlot>>,
-    hand: usize,
-}
-
-/// Holds a segment while it is open.
-#[derive(Default)]
-struct OpenSlot {
-    segment: ArcSwapOption<Segment>,
-    /// Read since the clock hand's last pass.
-    used: AtomicBool,
 }
 
 impl OpenFiles {
@@ -115,6 +101,29 @@ impl OpenFiles {
     /// Bytes of the blocks in the cache.
     pub fn cached_bytes(&self) -> u64 {
         self.cache.cached_bytes()
+    }
+
+    /// The size of the cache, in bytes.
+    pub fn cache_capacity(&self) -> u64 {
+        self.cache.capacity()
+    }
+
+    /// Changes the size of the cache. When this returns, what no longer fits has left memory, but for what
+    /// active readers hold: blocks, range tombstones, and open segments whose indexes take more than their
+    /// share.
+    pub fn set_cache_bytes(&self, bytes: u64) {
+        self.cache.set_capacity(bytes);
+        self.ranges.trim();
+        // Readers may open others at the same time.
+        let most = self.clock().map_or(0, |clock| clock.open.len());
+        for _ in 0..most {
+            let Some(mut clock) = self.clock() else { return };
+            if clock.open.is_empty() || !self.cache.is_overdrawn() && !self.cache.pins_too_much() {
+                return;
+            }
+            let at = clock.vacate();
+            clock.open.swap_remove(at);
+        }
     }
 
     /// Bytes of the indexes that stay in memory.
@@ -214,24 +223,6 @@ impl fmt::Debug for OpenFiles {
             .field("dir", &self.dir)
             .field("budget", &self.budget)
             .finish_non_exhaustive()
-    }
-}
-
-impl Clock {
-    /// Closes one segment and returns its index in the ring, which must not be empty. After a full round it
-    /// takes any segment, because busy readers may have touched every one again.
-    fn vacate(&mut self) -> usize {
-        let round = self.open.len().max(1);
-        for step in 0.. {
-            let at = self.hand % round;
-            self.hand = at + 1;
-            let Some(slot) = self.open.get(at).and_then(Weak::upgrade) else { return at };
-            if !slot.used.swap(false, Relaxed) || step >= round {
-                slot.segment.store(None);
-                return at;
-            }
-        }
-        0
     }
 }
 

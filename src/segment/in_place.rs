@@ -9,9 +9,9 @@
 
 use super::block::{Block, Rows};
 use super::block_check::{check, check_kinds};
-use super::cache::ReadCounters;
 use super::format::{BlockHandle, Compression, Location, open_block};
 use super::index::BlockPlace;
+use super::read_counters::ReadCounters;
 use super::symbols::Symbols;
 use crate::error::Result;
 use crate::fs::{Map, ReadFile, Verified};

@@ -70,6 +70,18 @@ impl KeptRanges {
         set
     }
 
+    /// Drops sets until the others fit into the budget, which has shrunk.
+    pub fn trim(&self) {
+        if !self.cache.is_used() {
+            return;
+        }
+        let mut ring = lock(&self.ring);
+        let dropped = ring.make_room(0, self.cache.ranges_max());
+        self.cache.set_ranges(ring.bytes);
+        drop(ring);
+        drop(dropped);
+    }
+
     /// Gives back the memory of a segment that nobody needs any more.
     pub fn release(&self, slot: &Arc<RangesSlot>) {
         if slot.set.load().is_none() || !self.cache.is_used() {

@@ -24,12 +24,19 @@ pub struct ReadAhead {
     was_warm: bool,
     /// Its reads do not count as reads of the store.
     uncounted: bool,
+    /// Bytes read so far.
+    read_bytes: u64,
 }
 
 impl ReadAhead {
     /// A window whose reads do not count, and are of full size from the start.
     pub fn uncounted() -> Self {
         ReadAhead { next_bytes: READ_BYTES, uncounted: true, ..ReadAhead::default() }
+    }
+
+    /// Bytes read from files so far.
+    pub fn read_bytes(&self) -> u64 {
+        self.read_bytes
     }
 
     /// Starts again with a read of one block, for another walk.
@@ -105,6 +112,7 @@ impl ReadAhead {
         self.holds = 0..0;
         let bytes = &mut self.bytes[..len];
         segment.file.read_exact_at(bytes, span.start)?;
+        self.read_bytes += len as u64;
         if !self.uncounted {
             segment.counters.read(len);
         }

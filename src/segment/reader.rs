@@ -2,7 +2,7 @@
 
 use super::block::Block;
 use super::block_check::{check, check_kinds};
-use super::cache::{BlockCache, ReadCounters, SegmentIdentity};
+use super::cache::{BlockCache, SegmentIdentity};
 use super::compress::{Payload, unpack};
 use super::format::{
     BlockHandle, Compression, FOOTER_BYTES, Footer, Location, MAX_BLOCK_BYTES, Parsed, TRAILER_BYTES,
@@ -12,6 +12,7 @@ use super::in_place::InPlace;
 use super::index::{BlockPlace, Index, Indexed};
 use super::pinned_partition::PinnedPartition;
 use super::properties::{Properties, StoreIdentity};
+use super::read_counters::ReadCounters;
 use super::summary::SegmentSummary;
 use super::symbols::Symbols;
 use crate::error::Result;

@@ -6,7 +6,7 @@ use crate::{arguments_for, exclusive};
 use sidebloom::filter::Verdict;
 use sidebloom::fs::{Fs, RealFs};
 use sidebloom::guard::{Changes, Guard};
-use sidebloom::{Db, Durability, Error, FilterPolicy, IoOp, Options};
+use sidebloom::{Db, Durability, Error, FilterPolicy, IoOp, OptionChanges, Options};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -79,6 +79,8 @@ fn refuses_all(db: &Db, dir: &Path) {
     assert_forked(db.ingest_unsorted([Ok(("child", "1"))]));
     assert_forked(db.checkpoint(dir.join("copy")));
     assert_forked(db.file_set());
+    assert_forked(db.set_options(OptionChanges::new()));
+    assert_forked(db.set_options(OptionChanges::new().block_cache_bytes(0)));
     assert_forked(db.rebuild_filters(FilterPolicy::default()));
     assert_forked(db.rebuild_filters_with(FilterPolicy::default(), |_| ControlFlow::Break(())));
     assert_forked(db.verify());

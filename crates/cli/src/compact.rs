@@ -3,7 +3,7 @@
 use crate::context::{Context, Failure, Outcome};
 use crate::keyspace_arg::KeyspaceArg;
 use crate::{hex, human, progress};
-use sidebloom::Progress;
+use sidebloom::{OptionChanges, Progress};
 use std::ffi::OsString;
 use std::io::Write;
 use std::ops::{Bound, ControlFlow};
@@ -29,6 +29,9 @@ pub struct Args {
     /// The keys are given as hex digits
     #[arg(long)]
     hex: bool,
+    /// Read and write at most this much per second, such as 20M; at least 64K
+    #[arg(long, value_name = "BYTES", value_parser = human::parse_bytes)]
+    rate: Option<u64>,
 }
 
 #[derive(serde::Serialize)]
@@ -53,6 +56,9 @@ impl Args {
         let from = from.map_or(Bound::Unbounded, Bound::Included);
         let to = to.map_or(Bound::Unbounded, Bound::Excluded);
         let db = self.keyspace.open_to_write(cx, false)?;
+        if let Some(rate) = self.rate {
+            db.db.set_options(OptionChanges::new().compaction_bytes_per_second(rate))?;
+        }
         let data_bytes = || db.db.stats().levels.iter().map(|level| level.data_bytes).sum::<u64>();
         let bar = progress::work_bar("compacting");
         let start = Instant::now();

@@ -38,6 +38,9 @@ impl Player<'_> {
         if self.rng.percent(30) {
             self.change_neighbours();
         }
+        if self.rng.percent(20) {
+            self.change_options();
+        }
         if self.program.lifetime.is_some() && self.rng.percent(20) {
             self.change_window();
         }
@@ -45,6 +48,17 @@ impl Player<'_> {
             self.check_follower();
         }
         self.check_levels();
+    }
+
+    /// Changes options of the open store. Another filter policy is refused if the store has no filters.
+    fn change_options(&mut self) {
+        let changes = config::changes(&mut self.rng);
+        self.ok("set_options", self.db().set_options(changes));
+        let policy = config::filters(&mut self.rng);
+        let changed = self.db().set_options(changes.filter_policy(policy));
+        let is_expected = matches!(changed, Ok(()) | Err(Error::InvalidArgument(_)));
+        assert!(is_expected, "{}: {changed:?}", self.what());
+        self.calls += 2;
     }
 
     /// A copy holds what the store held, even after the store has changed.

@@ -7,6 +7,7 @@ use super::family::Kind::{Counter, Gauge, Histogram};
 use super::family::Values::{By, Keyspace, Latencies, Level, MaybeStore, Store};
 use super::family::{Family, Kind, Values};
 use crate::event::WriteStall;
+use crate::options::Durability;
 
 const fn family(name: &'static str, kind: Kind, values: Values, help: &'static str) -> Family {
     Family { name, kind, help, values }
@@ -23,6 +24,8 @@ pub(super) static FAMILIES: &[Family] = &[
         "Memory of the indexes of open segments that no lookup evicts."),
     family("sidebloom_block_cache_bytes", Gauge, Store(|s| s.block_cache_bytes.into()),
         "Memory of the block cache in use."),
+    family("sidebloom_block_cache_capacity_bytes", Gauge, Store(|s| s.block_cache_capacity.into()),
+        "Size of the block cache."),
     family("sidebloom_filter_pinned_bytes", Gauge, Store(|s| s.filter_bytes_pinned.into()),
         "Memory of the filters, if they are pinned; 0 if they are mapped."),
     family("sidebloom_filters_mapped", Gauge, Store(|s| s.filters_mapped.into()),
@@ -36,6 +39,15 @@ pub(super) static FAMILIES: &[Family] = &[
         "Full memtables that wait for a flush, or are in one. Writers stall at 2."),
     family("sidebloom_compactions_running", Gauge, Store(|s| s.compactions_running.into()),
         "Compactions that are running."),
+    family("sidebloom_background_threads", Gauge, Store(|s| s.background_threads.into()),
+        "Threads for flushing and compaction, as set."),
+    family("sidebloom_compaction_limit_bytes_per_second", Gauge, Store(|s| s.compaction_bytes_per_second.into()),
+        "What compactions may read and write; 0 if unlimited."),
+    family("sidebloom_compaction_throttled_seconds_total", Counter, Store(|s| (s.compaction_throttled_micros as f64 / MICROS_PER_SECOND).into()),
+        "Time that compactions have waited for this limit."),
+    family("sidebloom_durability", Gauge, By("kind", |s| {
+        [("os", Durability::Os), ("sync", Durability::Sync)].map(|(name, kind)| (name, (s.durability == kind).into())).into()
+    }), "1 for the moment at which a write is acknowledged that does not say so itself."),
     family("sidebloom_write_stalled", Gauge, By("reason", |s| {
         [WriteStall::Flush, WriteStall::Compaction].map(|why| (why.name(), (s.write_stall == Some(why)).into())).into()
     }), "1 while a writer waits for a flush or a compaction."),

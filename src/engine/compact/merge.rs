@@ -158,11 +158,17 @@ impl Compactor {
         let mut output = output.in_bucket(compaction.bucket());
         let mut key = Vec::new();
         let mut span: Option<Span> = None;
-        let (mut entries, now) = (0u64, storage.clock.moment());
+        let (mut entries, now, mut pace) = (0u64, storage.clock.moment(), self.pace());
         while merge.advance()? {
             entries += 1;
             if entries.is_multiple_of(CHECK_EVERY) && self.may_abandon(compaction) {
                 return Ok(None);
+            }
+            if pace.pass(merge.key().len() + merge.value().len()) {
+                let done = merge.read_bytes().saturating_add(output.written_bytes());
+                if self.keep_pace(&mut pace, done) && self.may_abandon(compaction) {
+                    return Ok(None);
+                }
             }
             let (kind, value) = merge.kind().kept(now, merge.value());
             if compaction.bottom && kind == EntryKind::TOMBSTONE {
@@ -174,7 +180,8 @@ impl Compactor {
             merge.key().copy_into(&mut key);
             output.append(&key, number.unwrap_or(merge.seq()), kind, value)?;
         }
-        let built = output.finish()?;
+        let (read, built) = (merge.read_bytes(), output.finish()?);
+        self.keep_pace(&mut pace, read.saturating_add(built.written_bytes()));
         built.segments.iter().for_each(|segment| self.filters.note_missing_sidecar(segment));
         let metrics = &self.shared.storage.metrics;
         metrics

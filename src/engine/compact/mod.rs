@@ -8,8 +8,10 @@ mod manual;
 mod merge;
 pub(crate) mod next_compaction;
 pub(crate) mod pick;
+pub(crate) mod rate_bucket;
 pub(crate) mod reservation;
 mod take_back;
+mod throttle;
 mod wait_for_compaction;
 
 #[cfg(test)]

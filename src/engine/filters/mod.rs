@@ -21,6 +21,7 @@ use self::retune_order::Retunes;
 use super::publish::Publisher;
 use super::shared::Shared;
 use super::storage::Storage;
+use crate::id::FileId;
 use crate::key::Space;
 use crate::live::{LiveSegment, LiveSet};
 use crate::manifest::SegmentMeta;
@@ -28,19 +29,27 @@ use crate::options::FilterPolicy;
 use crate::sync::{Mutex, lock};
 use std::sync::Arc;
 
+/// The policy for new segments. A rebuild of all filters, and a change of the options, replace it.
+struct PolicyInForce {
+    policy: FilterPolicy,
+    /// Segments below this number were written before the store was opened, or under another policy. An idle
+    /// store leaves their filters alone.
+    since: FileId,
+}
+
 /// Keeps the filters of all segments.
 pub(crate) struct FilterKeeper {
     shared: Arc<Shared>,
     publisher: Arc<Publisher>,
-    /// The policy for new segments, which a rebuild of all filters changes.
-    policy: Mutex<FilterPolicy>,
+    policy: Mutex<PolicyInForce>,
     /// What the last scan of all filters found. No other lock is taken while this is held.
     retunes: Mutex<Retunes>,
 }
 
 impl FilterKeeper {
     pub fn new(shared: Arc<Shared>, publisher: Arc<Publisher>) -> Self {
-        let policy = Mutex::new(shared.storage.options.filter_policy);
+        let (policy, since) = (shared.storage.options.filter_policy, shared.storage.first_own_id);
+        let policy = Mutex::new(PolicyInForce { policy, since });
         FilterKeeper { shared, publisher, policy, retunes: Mutex::default() }
     }
 
@@ -71,6 +80,15 @@ impl FilterKeeper {
 
     /// The policy for new segments.
     pub fn policy(&self) -> FilterPolicy {
-        *lock(&self.policy)
+        lock(&self.policy).policy
+    }
+
+    /// Uses another policy for new segments, as if the store was opened with it: earlier ones keep their
+    /// filters. Filters stay on, or off.
+    pub fn set_policy(&self, policy: FilterPolicy) {
+        let mut now = lock(&self.policy);
+        if now.policy != policy {
+            *now = PolicyInForce { policy, since: self.storage().next_id() };
+        }
     }
 }

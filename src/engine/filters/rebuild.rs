@@ -45,7 +45,7 @@ impl FilterKeeper {
             return Err(Error::InvalidArgument("the policy has no filters to rebuild".into()));
         }
         if self.shared.storage.filters_on() {
-            *lock(&self.policy) = policy;
+            lock(&self.policy).policy = policy;
         }
         let segments: Vec<LiveSegment> = self.shared.live().segments().cloned().collect();
         self.rebuild(policy, &segments, progress)

@@ -9,15 +9,16 @@ use crate::sync::lock;
 use std::sync::Arc;
 
 impl FilterKeeper {
-    /// The segment, among those written since opening, whose filter should be replaced first, with its new
-    /// filter. `None` if the filters are as planned.
+    /// The segment, among those written since opening and since the policy last changed, whose filter should
+    /// be replaced first, with its new filter. `None` if the filters are as planned.
     pub fn segment_to_retune(&self) -> Option<(Arc<SegmentMeta>, FilterSpec)> {
         let live = self.shared.live();
         let plans = self.plans(&live, std::iter::empty(), &[]);
         if !plans.are_on() {
             return None;
         }
-        let is_own = |segment: &LiveSegment| segment.meta.id >= self.shared.storage.first_own_id;
+        let since = lock(&self.policy).since;
+        let is_own = |segment: &LiveSegment| segment.meta.id >= since;
         let meta = Arc::clone(&lock(&self.retunes).next(&plans, &live, is_own)?.meta);
         let spec = plans.filter_for(&meta)?;
         Some((meta, spec))

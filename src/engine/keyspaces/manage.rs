@@ -116,7 +116,7 @@ impl Engine {
     ) -> Result<u64> {
         let version = state.version + 1;
         batch.put_stored(&state_key(), &CatalogState { version, ..state }.encode());
-        self.writer.write(batch, durability.max(self.shared.storage.options.durability))?;
+        self.writer.write(batch, durability.max(self.shared.storage.in_force.durability()))?;
         Ok(version)
     }
 

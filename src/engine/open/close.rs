@@ -11,16 +11,18 @@
 use crate::engine::Engine;
 use crate::engine::read::Reader;
 use crate::engine::read::kept::forget_filters;
+use crate::engine::tasks::Threads;
 use crate::error::{Error, Result};
 use crate::fs::LockGuard;
-use crate::sync::{JoinHandle, is_current};
-use std::sync::Arc;
+use crate::sync::{JoinHandle, Mutex, is_current};
+use std::sync::{Arc, PoisonError};
 
 /// An open store with its threads and its lock file. Dropped with the last [`Db`](crate::Db).
 pub(crate) struct OpenStore {
     pub reader: Reader,
     pub engine: Arc<Engine>,
-    pub threads: Vec<JoinHandle<()>>,
+    /// Held by whoever changes the options of the open store.
+    pub threads: Mutex<Threads>,
     /// Only with a callback for events.
     pub events_thread: Option<JoinHandle<()>>,
     is_closed: bool,
@@ -32,7 +34,7 @@ impl OpenStore {
     /// A store without threads yet.
     pub fn new(engine: Engine, lock: Option<Box<dyn LockGuard>>) -> Self {
         let reader = Reader::new(Arc::clone(&engine.shared));
-        let (engine, threads) = (Arc::new(engine), Vec::new());
+        let (engine, threads) = (Arc::new(engine), Mutex::default());
         OpenStore { reader, engine, threads, events_thread: None, is_closed: false, _lock: lock }
     }
 
@@ -40,10 +42,21 @@ impl OpenStore {
     /// locks that they hold. Dropping the lock files unlocks nothing, and everything else stays untouched.
     fn leave_to_parent(&mut self) {
         // Not even detached: the C library may have reused the memory that describes the threads.
-        std::mem::forget((std::mem::take(&mut self.threads), self.events_thread.take()));
+        std::mem::forget((self.take_threads(), self.events_thread.take()));
         if let Some(follower) = &self.engine.follower {
             follower.following().versions.abandon();
         }
+    }
+
+    /// Starts its threads.
+    pub fn start_threads(&mut self) -> Result<()> {
+        let threads = self.threads.get_mut().unwrap_or_else(PoisonError::into_inner);
+        threads.start(&self.engine)
+    }
+
+    /// Takes no lock: in a forked process, it may be locked for good.
+    fn take_threads(&mut self) -> Threads {
+        std::mem::take(self.threads.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 
     /// Ends the threads and makes everything durable. Does nothing the second time.
@@ -51,18 +64,15 @@ impl OpenStore {
         if std::mem::replace(&mut self.is_closed, true) {
             return Ok(());
         }
-        let Engine { shared, writer, compactor, follower, .. } = &*self.engine;
-        if !shared.storage.process.is_current() {
+        if !self.engine.shared.storage.process.is_current() {
             self.leave_to_parent();
             return Err(Error::Forked);
         }
+        let threads = self.take_threads();
+        let Engine { shared, writer, compactor, follower, .. } = &*self.engine;
         shared.control.lock().closing = true;
         shared.wake_all();
-        for thread in self.threads.drain(..) {
-            if thread.join().is_err() {
-                tracing::error!("a background thread panicked");
-            }
-        }
+        threads.join();
         if let Some(follower) = follower {
             follower.following().leave_to(&shared.live());
         }

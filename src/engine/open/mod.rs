@@ -3,6 +3,7 @@
 pub(crate) mod close;
 pub(crate) mod recover;
 pub(crate) mod replay;
+mod set_options;
 
 use self::close::OpenStore;
 use self::recover::Recovery;
@@ -59,7 +60,7 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
             }
             let mut store = OpenStore::new(engine, None);
             store.events_thread = tasks::spawn_events(&store.engine)?;
-            tasks::spawn(&store.engine, &mut store.threads)?;
+            store.start_threads()?;
             store.engine.filters.queue_unverified();
             return Ok(store);
         }
@@ -88,7 +89,7 @@ pub(crate) fn open(path: &Path, mut options: Options) -> Result<OpenStore> {
     let mut store = OpenStore::new(engine, Some(lock_file));
     // On an error, closing the store ends the threads already started.
     store.events_thread = tasks::spawn_events(&store.engine)?;
-    tasks::spawn(&store.engine, &mut store.threads)?;
+    store.start_threads()?;
     store.engine.filters.queue_unverified();
     store.engine.publisher.try_suspects_later();
     Ok(store)

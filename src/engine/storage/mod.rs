@@ -2,10 +2,12 @@
 
 pub(crate) mod buckets;
 pub(crate) mod flushed;
+pub(crate) mod in_force;
 pub(crate) mod names;
 pub(crate) mod output_segments;
 pub(crate) mod segment_builder;
 
+use self::in_force::InForce;
 use crate::engine::clock::Clock;
 use crate::engine::events::Events;
 use crate::engine::filters::demand::Demand;
@@ -35,13 +37,16 @@ use std::time::Duration;
 /// Stores opened by this process.
 static OPENED: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
 
-/// What is fixed when a store is opened, and the means to work on its files.
+/// What is fixed when a store is opened, with the few options that are not, and the means to work on its
+/// files.
 pub(crate) struct Storage {
     pub fs: Arc<dyn Fs>,
     /// The process that opened the store; only this one changes it.
     pub process: Process,
     pub dir: PathBuf,
+    /// As the store was opened. See [`InForce`] for those that may change.
     pub options: Options,
+    pub in_force: InForce,
     pub header: StoreIdentity,
     /// The segment files, with a limit on open ones.
     pub files: Arc<OpenFiles>,
@@ -98,6 +103,7 @@ impl Storage {
             fs,
             process: Process::current(),
             dir: path.to_path_buf(),
+            in_force: InForce::new(&options),
             options,
             header,
             files,
@@ -128,6 +134,11 @@ impl Storage {
     /// Reserves the next file number.
     pub fn take_id(&self) -> FileId {
         FileId(self.next_id.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// The file number that is taken next.
+    pub fn next_id(&self) -> FileId {
+        FileId(self.next_id.load(Ordering::Relaxed))
     }
 
     /// The next file number that no other version of the store has had: see `follow/versions.rs`.

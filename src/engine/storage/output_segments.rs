@@ -116,6 +116,12 @@ impl<'a> SegmentOutput<'a> {
         }
     }
 
+    /// The bytes of all segments and their filters so far.
+    pub fn written_bytes(&self) -> u64 {
+        let current = self.current.as_ref().map_or(0, SegmentBuilder::file_bytes);
+        self.built.written_bytes().saturating_add(current)
+    }
+
     /// Before the first entry or deleted range of another keyspace: ends the segment, unless both keyspaces
     /// and those between them are small.
     fn enter_keyspace(&mut self, next: Space) -> Result<()> {

@@ -29,6 +29,13 @@ impl<'a> UnpublishedSegments<'a> {
         UnpublishedSegments { storage, segments: Vec::new() }
     }
 
+    /// The size of their files, filters included.
+    pub fn written_bytes(&self) -> u64 {
+        let filter = |s: &LiveSegment| s.sidecar.as_ref()?.facts().ok().map(|facts| facts.filter_bytes());
+        let bytes = self.segments.iter().map(|s| s.meta.file_bytes.saturating_add(filter(s).unwrap_or(0)));
+        bytes.fold(0, u64::saturating_add)
+    }
+
     /// The segments, for the caller to publish.
     pub fn take(mut self) -> Vec<LiveSegment> {
         std::mem::take(&mut self.segments)

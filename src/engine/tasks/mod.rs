@@ -14,20 +14,59 @@ use std::sync::Arc;
 #[cfg(target_os = "linux")]
 const BEHIND: i32 = 10;
 
-/// Starts the threads of a store. After an error, `threads` has those that were started.
-pub(crate) fn spawn(engine: &Arc<Engine>, threads: &mut Vec<JoinHandle<()>>) -> Result<()> {
-    let workers = if engine.shared.storage.options.read_only {
-        1
-    } else {
-        engine.shared.storage.options.background_threads
-    };
-    for n in 0..workers {
-        threads.push(spawn_one(engine, format!("sidebloom-{n}"), Engine::work_until_closed)?);
+/// The threads of an open store.
+#[derive(Default)]
+pub(crate) struct Threads {
+    /// By number.
+    workers: Vec<(usize, JoinHandle<()>)>,
+    follower: Option<JoinHandle<()>>,
+}
+
+impl Threads {
+    /// Starts the threads of a store. After an error, this has those that were started.
+    pub fn start(&mut self, engine: &Arc<Engine>) -> Result<()> {
+        self.start_workers(engine)?;
+        if engine.follower.is_some() {
+            self.follower = Some(spawn_one(engine, "sidebloom-follow".into(), Engine::follow_until_closed)?);
+        }
+        Ok(())
     }
-    if engine.follower.is_some() {
-        threads.push(spawn_one(engine, "sidebloom-follow".into(), Engine::follow_until_closed)?);
+
+    /// Starts workers until there are as many as there shall be. After an error, some may have started.
+    pub fn start_workers(&mut self, engine: &Arc<Engine>) -> Result<()> {
+        let (shared, wanted) = (&engine.shared, engine.shared.storage.in_force.background_threads());
+        let ended = std::mem::take(&mut shared.control.lock().workers.ended);
+        for (_, thread) in self.workers.extract_if(.., |(number, _)| ended.contains(number)) {
+            join(thread); // It has nothing left to do.
+        }
+        loop {
+            let mut control = shared.control.lock();
+            if control.workers.running.len() >= wanted {
+                return Ok(());
+            }
+            let number = control.workers.begin();
+            drop(control);
+            let work = move |engine: &Engine| engine.work_until_closed(number);
+            match spawn_one(engine, format!("sidebloom-{number}"), work) {
+                Ok(thread) => self.workers.push((number, thread)),
+                Err(error) => {
+                    shared.control.lock().workers.forget(number);
+                    return Err(error);
+                }
+            }
+        }
     }
-    Ok(())
+
+    /// Waits for all of them. They end once the store is closing.
+    pub fn join(self) {
+        self.workers.into_iter().map(|(_, thread)| thread).chain(self.follower).for_each(join);
+    }
+}
+
+fn join(thread: JoinHandle<()>) {
+    if thread.join().is_err() {
+        tracing::error!("a background thread panicked");
+    }
 }
 
 /// Starts the thread that calls the callback for events, if there is one.
@@ -37,14 +76,19 @@ pub(crate) fn spawn_events(engine: &Arc<Engine>) -> Result<Option<JoinHandle<()>
     events.then(|| spawn_one(engine, "sidebloom-events".into(), deliver)).transpose()
 }
 
-fn spawn_one(engine: &Arc<Engine>, name: String, work: fn(&Engine)) -> Result<JoinHandle<()>> {
+fn spawn_one(
+    engine: &Arc<Engine>,
+    name: String,
+    work: impl FnOnce(&Engine) + Send + 'static,
+) -> Result<JoinHandle<()>> {
     let its = Arc::clone(engine);
     let spawned = sync::Builder::new().name(name).spawn(move || work(&its));
     spawned.map_err(|e| Error::io(IoOp::Other("start a thread for"), &engine.shared.storage.dir, e))
 }
 
 impl Engine {
-    fn work_until_closed(&self) {
+    /// The work of a thread: until the store closes, or there are too many of them.
+    fn work_until_closed(&self, number: usize) {
         // Freeing memtables and verifying filters must not delay the thread that follows: with eight
         // followers on two cores, the longest lag fell from 250 to 100 ms
         // (`cargo run --release --example followers`).
@@ -52,7 +96,7 @@ impl Engine {
         if self.follower.is_some() {
             let _ = rustix::process::setpriority_process(Some(rustix::thread::gettid()), BEHIND);
         }
-        while let Some(Some(mut task)) = self.shared.guarded(|| self.next_task()) {
+        while let Some(Some(mut task)) = self.shared.guarded(|| self.next_task(number)) {
             let result =
                 self.shared.guarded(|| self.perform(&task)).unwrap_or_else(|| self.shared.check_writable());
             let failed = result.is_err();

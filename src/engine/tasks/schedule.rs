@@ -19,13 +19,19 @@ const LOOK_AT_MISSES_EVERY: Duration = Duration::from_secs(10);
 const LOOK_AT_EXPIRED_EVERY: Duration = Duration::from_secs(1);
 
 impl Engine {
-    /// Waits for a task; `None` once the store is closing.
-    pub(super) fn next_task(&self) -> Option<BackgroundTask> {
+    /// Waits for a task; `None` once the store is closing, or has too many threads. `worker` is the number of
+    /// the calling one.
+    pub(super) fn next_task(&self, worker: usize) -> Option<BackgroundTask> {
         let mut control = self.shared.control.lock();
         // What there was when this thread last looked for a compaction and found none.
         let mut looked = None;
         loop {
             if control.closing {
+                return None;
+            }
+            let threads = self.shared.storage.in_force.background_threads();
+            if control.workers.may_end(threads, control.compactions.in_background()) {
+                control.workers.end(worker);
                 return None;
             }
             // One time for all: a pause that ended between two calls would go unnoticed.
@@ -57,11 +63,11 @@ impl Engine {
 
     /// Whether a thread is free for a compaction. One stays free, so no flush waits for a long compaction.
     fn may_compact(&self, control: &Control, now: Instant) -> bool {
-        let spare = self.shared.storage.options.background_threads - 1;
+        let spare = self.shared.storage.in_force.background_threads().saturating_sub(1);
         !self.shared.has_failed()
             && !self.shared.storage.options.read_only
             && control.compactions.retries.pause(now).is_zero()
-            && control.compactions.running.len() - control.compactions.manual < spare
+            && control.compactions.in_background() < spare
     }
 
     fn choose(&self, control: &mut Control, now: Instant) -> Option<BackgroundTask> {

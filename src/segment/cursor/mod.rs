@@ -7,6 +7,7 @@ mod keys_only;
 mod pass_damage;
 mod seek;
 mod steps;
+mod walked_bytes;
 
 use self::steps::{Ahead, Stop, step};
 use super::access::Access;
@@ -114,16 +115,6 @@ impl SegmentCursor {
         }
         self.step();
         Ok(true)
-    }
-
-    /// Bytes of the blocks entered so far.
-    pub fn walked(&self) -> u64 {
-        self.walked
-    }
-
-    /// Counts the bytes of blocks that the walk has entered in other segments.
-    pub fn add_walked(&mut self, bytes: u64) {
-        self.walked += bytes;
     }
 
     /// Number of entries that [`step`](Self::step) can reach: the rest of the block.

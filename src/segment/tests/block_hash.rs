@@ -1,7 +1,7 @@
 //! The slots of blocks in the cache.
 
 use crate::id::FileId;
-use crate::segment::cache::{BlockHash, SLOT_BITS, UNIT_BITS};
+use crate::segment::block_hash::{BlockHash, SLOT_BITS, UNIT_BITS};
 use std::collections::BTreeMap;
 use std::hash::BuildHasher;
 

@@ -24,6 +24,7 @@ mod newer;
 mod numbered;
 mod reads;
 mod refused;
+mod resized;
 mod search;
 
 const ID: FileId = FileId(7);

@@ -9,3 +9,4 @@ mod limits;
 mod modes;
 mod open_files;
 mod releases;
+mod set_options;
