@@ -6,7 +6,7 @@ use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
 use crate::{human, keyspace_stats, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use sidebloom::{Exposition, Latencies, LevelStats, MAX_KEY_BYTES, Stats};
+use sidebloom::{Durability, Exposition, Latencies, LevelStats, MAX_KEY_BYTES, Stats};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -52,9 +52,13 @@ struct SinceOpening {
     segment_bytes_mapped: u64,
     index_bytes: u64,
     block_cache_bytes: u64,
+    block_cache_capacity: u64,
     filter_bytes_pinned: u64,
     filters_mapped: u64,
     compactions_running: u64,
+    background_threads: u64,
+    compaction_bytes_per_second: u64,
+    durability: &'static str,
     memtables_waiting: u64,
     has_failed: bool,
     latencies: Option<Latencies>,
@@ -216,8 +220,15 @@ impl SinceOpening {
             segment_bytes_mapped: stats.segment_bytes_mapped,
             index_bytes: stats.index_bytes,
             block_cache_bytes: stats.block_cache_bytes,
+            block_cache_capacity: stats.block_cache_capacity,
             filter_bytes_pinned: stats.filter_bytes_pinned,
             compactions_running: stats.compactions_running,
+            background_threads: stats.background_threads,
+            compaction_bytes_per_second: stats.compaction_bytes_per_second,
+            durability: match stats.durability {
+                Durability::Os => "os",
+                Durability::Sync => "sync",
+            },
             memtables_waiting: stats.memtables_waiting,
             has_failed: stats.has_failed,
             latencies: stats.latencies.clone(),
