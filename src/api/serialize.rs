@@ -23,12 +23,9 @@ pub(super) fn write_stall<S: Serializer>(stall: &Option<WriteStall>, to: S) -> R
     stall.map(WriteStall::name).serialize(to)
 }
 
-/// The name of a durability, as in the command line and in Python.
+/// The name of a durability.
 pub(super) fn durability<S: Serializer>(durability: &Durability, to: S) -> Result<S::Ok, S::Error> {
-    to.serialize_str(match durability {
-        Durability::Os => "os",
-        Durability::Sync => "sync",
-    })
+    to.serialize_str(durability.name())
 }
 
 /// The name of a hash function.

@@ -1,5 +1,6 @@
 //! The settings of a store.
 
+mod durability;
 mod event_callback;
 mod filter_policy;
 mod keyspace_options;
@@ -7,6 +8,7 @@ mod option_changes;
 mod stored_keyspace_options;
 mod watching;
 
+pub use durability::{Durability, Isolation};
 pub(crate) use event_callback::EventCallback;
 pub use filter_policy::FilterPolicy;
 pub(crate) use filter_policy::Objective;
@@ -30,33 +32,6 @@ const LEVEL0_TRIGGER: usize = 4;
 
 /// The lowest limit of what compactions read and write, in bytes per second.
 const COMPACTION_RATE_MIN: u64 = 64 << 10;
-
-/// When a write is acknowledged.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub enum Durability {
-    /// Once the operating system has it. It survives the death of the process. After a power failure, a
-    /// prefix of all writes survives. [`Db::sync`](crate::Keyspace::sync) makes everything written so far
-    /// durable.
-    #[default]
-    Os,
-    /// Once the disk has it (fdatasync, which concurrent writers share).
-    Sync,
-}
-
-/// What a transaction is checked for when it commits. A row that has expired meanwhile counts as deleted by
-/// somebody else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Isolation {
-    /// Everything that it has read must be unchanged: keys, keys that were absent, and ranges that it has
-    /// walked, as far as it has walked them. Committed transactions have the effect of some that ran one
-    /// after the other.
-    #[default]
-    Serializable,
-    /// Only the keys and ranges that it has written must be unchanged since it began. It allows *write
-    /// skew*: two transactions each write what the other one has read (Berenson et al., "A critique of ANSI
-    /// SQL isolation levels", 1995).
-    Snapshot,
-}
 
 /// The settings of a store. None of them changes what is readable, so each may differ at the next open.
 /// [`key_hash`](Self::key_hash) only affects a new store.

@@ -32,8 +32,8 @@ impl OptionChanges {
     /// what no longer fits when [`Db::set_options`](crate::Db::set_options) returns, except what readers hold
     /// at that moment. 0 turns it off.
     ///
-    /// A cache that was opened with less than some 10 MB has fewer locks than a large one, and keeps them as
-    /// it grows. With many threads, open the store with the larger size.
+    /// A cache that was opened with less than half a MiB per core has fewer locks than a large one, and keeps
+    /// them as it grows. With many threads, open the store with the larger size.
     pub fn block_cache_bytes(mut self, bytes: u64) -> Self {
         self.block_cache_bytes = Some(bytes);
         self

@@ -6,7 +6,7 @@ use crate::keyspace_arg::{KeyspaceArg, OpenKeyspace};
 use crate::{human, keyspace_stats, progress};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
-use sidebloom::{Durability, Exposition, Latencies, LevelStats, MAX_KEY_BYTES, Stats};
+use sidebloom::{Exposition, Latencies, LevelStats, MAX_KEY_BYTES, Stats};
 use std::collections::BTreeMap;
 use std::io::Write;
 
@@ -225,10 +225,7 @@ impl SinceOpening {
             compactions_running: stats.compactions_running,
             background_threads: stats.background_threads,
             compaction_bytes_per_second: stats.compaction_bytes_per_second,
-            durability: match stats.durability {
-                Durability::Os => "os",
-                Durability::Sync => "sync",
-            },
+            durability: stats.durability.name(),
             memtables_waiting: stats.memtables_waiting,
             has_failed: stats.has_failed,
             latencies: stats.latencies.clone(),

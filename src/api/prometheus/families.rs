@@ -46,7 +46,7 @@ pub(super) static FAMILIES: &[Family] = &[
     family("sidebloom_compaction_throttled_seconds_total", Counter, Store(|s| (s.compaction_throttled_micros as f64 / MICROS_PER_SECOND).into()),
         "Time that compactions have waited for this limit."),
     family("sidebloom_durability", Gauge, By("kind", |s| {
-        [("os", Durability::Os), ("sync", Durability::Sync)].map(|(name, kind)| (name, (s.durability == kind).into())).into()
+        [Durability::Os, Durability::Sync].map(|kind| (kind.name(), (s.durability == kind).into())).into()
     }), "1 for the moment at which a write is acknowledged that does not say so itself."),
     family("sidebloom_write_stalled", Gauge, By("reason", |s| {
         [WriteStall::Flush, WriteStall::Compaction].map(|why| (why.name(), (s.write_stall == Some(why)).into())).into()
